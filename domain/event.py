@@ -1,0 +1,72 @@
+"""
+What every event is, and the closed registry of their permanent type codes.
+
+An event's payload is a strict, frozen pydantic model. The registry is filled by defining the classes, never from
+stored bytes: no byte of a log can make the program import anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from domain.errors import UnknownEventType
+
+_classes: dict[str, type[Event]] = {}
+
+
+class Value(BaseModel):
+    """
+    Be the base of every frozen value that appears inside commands, events and state.
+
+    Fields are strings, whole numbers, booleans, None, tuples and other values: nothing that could change, and no
+    floats. A field equal to its default is not stored, so a default belongs to the schema version: changing one
+    needs a new version and an upcaster.
+    """
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", validate_default=True)
+
+
+class Event(Value):
+    """
+    Be the base of every event: a fact in the log, never refused and never changed.
+
+    A concrete class names its permanent TYPE_CODE and the CLASS_VERSION of its payload; beside a raised version stands
+    the static method ``upcast_v1_v2(data)`` that lifts an old payload (a plain dictionary) to the next shape.
+    """
+
+    TYPE_CODE: ClassVar[str] = ""
+    CLASS_VERSION: ClassVar[int] = 1
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        code = cls.__dict__.get("TYPE_CODE", "")
+        if not code:
+            message = f"{cls.__name__} needs a TYPE_CODE of its own"
+            raise TypeError(message)
+        if code in _classes and _classes[code].__qualname__ != cls.__qualname__:
+            message = f"type code {code} belongs to {_classes[code].__qualname__} already"
+            raise TypeError(message)
+        _classes[code] = cls
+
+
+def event_class(type_code: str) -> type[Event]:
+    """
+    Return the class of a type code.
+
+    Raises:
+        UnknownEventType: No class of this program has that code.
+    """
+    try:
+        return _classes[type_code]
+    except KeyError:
+        raise UnknownEventType(type_code) from None
+
+
+def event_classes() -> dict[str, type[Event]]:
+    """
+    Return every event class by its type code, in order of the codes.
+    """
+    return dict(sorted(_classes.items()))

@@ -1,0 +1,105 @@
+"""
+Identifiers: how jobs are called, which stream belongs to which entity, and what a name may look like.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import StringConstraints
+
+from domain.errors import Refused
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.@+-]{0,127}$"
+JOB_ID_PATTERN = r"^[1-9][0-9]{0,9}(\[[1-9][0-9]{0,5}\])?$"
+
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+JobId = Annotated[str, StringConstraints(pattern=JOB_ID_PATTERN)]
+"""The text that users see: "4711", or "4711[3]" for the third element of an array."""
+
+CLUSTER = "cluster"
+SCHEDULER = "scheduler"
+SESSION = "session"
+REASONS = "reasons"
+REFUSALS = "refusals"
+LOG = "log"
+
+_job_id = re.compile(JOB_ID_PATTERN)
+_name = re.compile(NAME_PATTERN)
+
+
+def split_job_id(job_id: str) -> tuple[int, int]:
+    """
+    Return the number of a job and its array index, 0 for a job that is no element.
+
+    Raises:
+        Refused: The text is no job id.
+    """
+    if _job_id.fullmatch(job_id) is None:
+        raise Refused("job_id", "must be a job number such as 4711, or an array element such as 4711[3]", job_id)
+    number, _, index = job_id.rstrip("]").partition("[")
+    return int(number), int(index or 0)
+
+
+def job_id_of(number: int, index: int = 0) -> str:
+    """
+    Return the job id of a number and an array index.
+    """
+    return f"{number}[{index}]" if index else str(number)
+
+
+def job_stream_of(number: int, index: int = 0) -> str:
+    """
+    Return the stream of a job; the texts sort in order of creation.
+    """
+    return f"job:{number:010d}[{index:06d}]" if index else f"job:{number:010d}"
+
+
+def job_stream(job_id: str) -> str:
+    """
+    Return the stream of a job id.
+    """
+    return job_stream_of(*split_job_id(job_id))
+
+
+def job_of_stream(stream: str) -> str:
+    """
+    Return the job id whose stream this is.
+    """
+    number, _, index = stream[4:].rstrip("]").partition("[")
+    return job_id_of(int(number), int(index or 0))
+
+
+def worker_stream(name: str) -> str:
+    """
+    Return the stream of a worker.
+    """
+    return f"worker:{name}"
+
+
+def queue_stream(name: str) -> str:
+    """
+    Return the stream of a queue.
+    """
+    return f"queue:{name}"
+
+
+def entity_of_stream(stream: str) -> tuple[str, str]:
+    """
+    Return the kind of entity and its name (a job id for jobs); the name is "" for a singleton stream.
+    """
+    kind, _, name = stream.partition(":")
+    return (kind, job_of_stream(stream)) if kind == "job" else (kind, name)
+
+
+def check_name(field: str, name: str) -> str:
+    """
+    Return a name that may become an identifier.
+
+    Raises:
+        Refused: It may not.
+    """
+    if _name.fullmatch(name) is None:
+        raise Refused(field, "must begin with a letter or digit and hold at most 128 of A-Z a-z 0-9 _ . @ + -", name)
+    return name

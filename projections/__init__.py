@@ -1,0 +1,3 @@
+"""
+Folds of the log: what its events mean.
+"""

@@ -1,0 +1,3 @@
+"""
+Read recorded workloads; `source` holds what all readers give, `swf` reads the Standard Workload Format.
+"""

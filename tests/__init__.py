@@ -1,0 +1,3 @@
+"""
+Tests of XCE; never installed.
+"""

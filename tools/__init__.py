@@ -1,0 +1,3 @@
+"""
+The programs: command line, scheduler process, worker agent, benchmarks. Nothing else imports them.
+"""

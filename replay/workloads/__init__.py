@@ -1,3 +1,3 @@
 """
-Read recorded workloads; `source` holds what all readers give, `swf` reads the Standard Workload Format.
+Read recorded workloads: `source` is what every reader gives, `swf` reads the standard format.
 """

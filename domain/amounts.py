@@ -1,0 +1,48 @@
+"""
+Amounts of named resources: whole thousandths of the base unit (memory in KiB), so that sums don't depend on order.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from domain.event import Value
+
+AMOUNT_MAX = 2**63 - 1
+Milli = Annotated[int, Field(ge=0, le=AMOUNT_MAX)]
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+TimeUs = Annotated[int, Field(ge=0, le=2**62)]
+
+SLOTS = "slots"
+MEM = "mem"
+
+
+class Amount(Value):
+    """
+    Say how much of one resource, in thousandths of its base unit.
+    """
+
+    resource: str
+    milli: Milli
+
+
+class HostResource(Value):
+    """
+    Describe one resource of one host: its total, and whether the operating system measures it (memory) or it is only
+    counted (a licence).
+    """
+
+    name: str
+    total_milli: Milli
+    is_real: bool = False
+
+
+class Attribute(Value):
+    """
+    Describe one attribute of a host, such as its type or model; a boolean one is "true" or absent.
+    """
+
+    name: str
+    value: str

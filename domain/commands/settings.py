@@ -1,0 +1,77 @@
+"""
+Commands about the cluster, its queues and its hosts.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from domain.cluster import ClusterSettings
+from domain.event import Value
+from domain.events.scheduler import PluginVersion
+from domain.ids import Name
+from domain.queues import QueueSpec
+
+
+class StartScheduler(Value):
+    """
+    Tell that a driver took the log over.
+    """
+
+    epoch: int
+    holder: str
+    boot_id: str = ""
+    code_version: str
+    pickers: tuple[PluginVersion, ...]
+    allocators: tuple[PluginVersion, ...]
+
+
+class StopScheduler(Value):
+    """
+    Tell that the driver ends in good order.
+    """
+
+    why: str = ""
+
+
+class DefineCluster(Value):
+    """
+    Ask for other settings of the cluster.
+    """
+
+    settings: ClusterSettings
+
+
+class DefineQueue(Value):
+    """
+    Ask for a queue, or for another definition of one.
+    """
+
+    queue: Name
+    spec: QueueSpec
+
+
+class SetQueue(Value):
+    """
+    Ask to open, close, activate or inactivate a queue.
+    """
+
+    queue: Name
+    to: Literal["open", "closed", "active", "inactive"]
+
+
+class CloseWorker(Value):
+    """
+    Ask to close a host to new jobs.
+    """
+
+    worker: Name
+    why: str = ""
+
+
+class OpenWorker(Value):
+    """
+    Ask to open a host again.
+    """
+
+    worker: Name

@@ -1,0 +1,155 @@
+"""
+Events of jobs (streams ``job:NUMBER``); the job's id is its stream's, so no payload repeats it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from domain.allocations import Allocation
+from domain.amounts import Count, TimeUs
+from domain.event import Event
+from domain.ids import Name
+from domain.jobs import JobSpec
+
+AttemptNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class JobSubmitted(Event):
+    """
+    Say that a job came in.
+
+    Args:
+        spec: The job as its user asked for it.
+        key: The client's own key of the submission, "" when none was given.
+        digest: Digest of the keyed request, so that the same key with other content is told.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.submitted"
+    spec: JobSpec
+    key: str = ""
+    digest: str = ""
+
+
+class JobHeld(Event):
+    """
+    Say that a pending job is kept back.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.held"
+
+
+class JobHoldLifted(Event):
+    """
+    Say that a held job may be considered again.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.hold_lifted"
+
+
+class JobKillRequested(Event):
+    """
+    Say that somebody wants the job ended.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.kill_requested"
+
+
+class JobStarted(Event):
+    """
+    Say that a worker started an attempt.
+
+    Args:
+        attempt: Which execution.
+        pid: Its first process, 0 in a simulation.
+        process_group: Its process group, 0 in a simulation.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.started"
+    attempt: AttemptNumber
+    pid: Count = 0
+    process_group: Count = 0
+
+
+class JobCouldNotStart(Event):
+    """
+    Say that a worker tried to start an attempt and couldn't; the job has ended.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.could_not_start"
+    attempt: AttemptNumber
+    why: str
+
+
+class JobFinished(Event):
+    """
+    Say that an attempt ended on its worker.
+
+    Args:
+        attempt: Which execution.
+        exit_code: What the program returned, None when a signal ended it or nobody knows.
+        signal: The signal that ended it, None when it returned.
+        why: Termination reason where there is one (TERM_OWNER), "" otherwise.
+        cpu_us: Processor time of the whole attempt.
+        max_rss_kib: Greatest resident memory seen.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.finished"
+    attempt: AttemptNumber
+    exit_code: int | None = None
+    signal: int | None = None
+    why: str = ""
+    cpu_us: TimeUs = 0
+    max_rss_kib: TimeUs = 0
+
+
+class JobPended(Event):
+    """
+    Decide that a job waits, for the reasons of a reason set; written when it joins or changes its set.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.pended"
+    reason_set: Annotated[int, Field(ge=1)]
+
+
+class JobDispatched(Event):
+    """
+    Decide that a job starts: which attempt, and what it gets where.
+
+    Args:
+        attempt: Which execution this begins.
+        index: Its place among the dispatches of its session, from 0; the session is the event's cause.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.dispatched"
+    attempt: AttemptNumber
+    index: Count = 0
+    allocation: Allocation
+
+
+class JobKillOrdered(Event):
+    """
+    Decide that a worker must end an attempt.
+
+    Args:
+        worker: Whose order it is: the job's first host.
+        order_number: Rises by one with each order to that worker.
+        why: Termination reason, such as TERM_OWNER.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.kill_ordered"
+    attempt: AttemptNumber
+    worker: Name
+    order_number: Annotated[int, Field(ge=1)]
+    why: str
+
+
+class JobEnded(Event):
+    """
+    Decide that a job ends without a worker: killed while it was pending, or lost.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.ended"
+    why: str

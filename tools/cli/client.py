@@ -1,0 +1,221 @@
+"""
+Talk to the scheduler over its Unix socket, and turn its errors back into ours.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from domain.errors import (
+    Conflict,
+    Corrupt,
+    Denied,
+    InvariantBroken,
+    NotFound,
+    Refused,
+    StoreUnavailable,
+    XceError,
+)
+
+SOCKET_NAME = "xce.sock"
+RESPONSE_TIMEOUT_S = 60.0
+LOST = (ConnectionError, http.client.HTTPException, TimeoutError, OSError)
+# A path in an address of a Unix socket may have 107 bytes.
+SOCKET_PATH_BYTES_MAX = 107
+
+Json = dict[str, Any]
+
+
+class NoScheduler(StoreUnavailable):
+    """
+    Say that no scheduler answers at the socket of a cluster.
+    """
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """
+    Speak HTTP over the Unix socket in a directory.
+    """
+
+    def __init__(self, directory: Path, timeout_s: float) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._directory = directory
+
+    def connect(self) -> None:
+        """
+        Connect; a socket with too long a path for an address is reached through its directory.
+        """
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        path = str(self._directory / SOCKET_NAME)
+        if len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX:
+            self.sock.connect(path)
+            return
+        descriptor = os.open(self._directory, os.O_PATH | os.O_DIRECTORY)
+        try:
+            self.sock.connect(f"/proc/self/fd/{descriptor}/{SOCKET_NAME}")
+        finally:
+            os.close(descriptor)
+
+
+class Client:
+    """
+    Ask one scheduler, over one connection that is kept.
+
+    Args:
+        directory: The cluster's directory.
+        wait_s: For so many seconds a request is tried again while no scheduler answers. Only
+            requests that may arrive twice are sent with it: reads, and commands with a key.
+        waiting: Called once, when the first try failed and waiting begins.
+    """
+
+    def __init__(
+        self, directory: Path, *, wait_s: float = 0.0, waiting: Callable[[], None] | None = None
+    ) -> None:
+        self.directory = directory.absolute()
+        self._wait_s = wait_s
+        self._waiting = waiting
+        self._connection: _UnixConnection | None = None
+
+    def get(self, path: str, **query: object) -> Json:
+        """
+        Return the answer to a read.
+        """
+        return self._repeated("GET", path + _query(query), None)
+
+    def post(self, path: str, body: Json | None = None) -> Json:
+        """
+        Return the answer to a command.
+        """
+        return self._repeated("POST", path, body or {})
+
+    def close(self) -> None:
+        """
+        Give the connection back.
+        """
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _repeated(self, method: str, path: str, body: Json | None) -> Json:
+        deadline = time.monotonic() + self._wait_s
+        while True:
+            try:
+                return self._once(method, path, body)
+            except NoScheduler:
+                if time.monotonic() >= deadline:
+                    raise
+                if self._waiting is not None:
+                    self._waiting()
+                    self._waiting = None
+                time.sleep(0.1)
+
+    def _once(self, method: str, path: str, body: Json | None) -> Json:
+        if self._connection is None:
+            self._connection = _UnixConnection(self.directory, RESPONSE_TIMEOUT_S)
+        content = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"} if content is not None else {}
+        try:
+            self._connection.request(method, path, content, headers)
+            response = self._connection.getresponse()
+            answer = response.read()
+        except LOST as error:
+            self.close()
+            raise _no_scheduler(self.directory, error) from error
+        except BaseException:
+            # An answer that was given up half-way must not become the answer to the next request.
+            self.close()
+            raise
+        return _answer(response.status, answer)
+
+
+def _query(query: dict[str, object]) -> str:
+    given = {name: value for name, value in query.items() if value not in (None, "")}
+    return "?" + urlencode(given, doseq=True) if given else ""
+
+
+def segment(name: str) -> str:
+    """
+    Return a name as one segment of a path.
+    """
+    return quote(name, safe="[]")
+
+
+_SAID: dict[type[Exception], str] = {
+    FileNotFoundError: "there is no such socket",
+    ConnectionRefusedError: "nobody listens there",
+    PermissionError: "permission denied",
+    TimeoutError: "no answer in time",
+}
+
+
+def _no_scheduler(directory: Path, error: Exception) -> NoScheduler:
+    lost = f"connection lost: {error or type(error).__name__}"
+    return NoScheduler(
+        "no scheduler answers",
+        str(directory / SOCKET_NAME),
+        _SAID.get(type(error), lost),
+        hint=f"Start it: xce up --dir {directory}; or name another cluster with --dir or XCE_DIR.",
+    )
+
+
+def _answer(status: int, content: bytes) -> Json:
+    try:
+        answer = json.loads(content)
+    except ValueError:
+        answer = None
+    if 200 <= status < 300 and isinstance(answer, dict):
+        return answer
+    raise error_of(status, answer if isinstance(answer, dict) else {})
+
+
+def error_of(status: int, answer: Json) -> XceError:
+    """
+    Return the error that an answer of the scheduler means, told by its status.
+    """
+    error = answer.get("error")
+    if not isinstance(error, dict):
+        error = _validation(answer)
+    hint = error.get("hint")
+    if status == Conflict.http_status:
+        what = error.get("what") or error.get("rule") or "the request"
+        return Conflict(what, error.get("expected"), error.get("found"), hint)
+    if status == StoreUnavailable.http_status:
+        resource = error.get("resource") or error.get("rule") or "the scheduler can't take it now"
+        return StoreUnavailable(resource, error.get("path"), error.get("detail"), hint)
+    if status >= XceError.http_status:
+        return _failed(error)
+    family = {404: NotFound, 403: Denied, 401: Denied}.get(status, Refused)
+    field = error.get("field") or "request"
+    rule = error.get("rule") or f"was answered with status {status}"
+    return family(field, rule, error.get("value"), hint)
+
+
+def _failed(error: Json) -> XceError:
+    with suppress(KeyError):
+        return Corrupt(
+            error["kind"], error.get("position"), error.get("expected"), error.get("found"),
+            error.get("path"), error.get("hint"),
+        )
+    return InvariantBroken(error.get("rule") or error.get("text") or "the scheduler failed", None)
+
+
+def _validation(answer: Json) -> Json:
+    """
+    Return field and rule of a request that didn't even parse, in the framework's own words.
+    """
+    detail = answer.get("detail")
+    first = detail[0] if isinstance(detail, list) and detail else detail
+    if not isinstance(first, dict):
+        return {"rule": first} if first else {}
+    field = ".".join(str(part) for part in first.get("loc", ()) if part != "body")
+    return {"field": field, "rule": first.get("msg"), "value": first.get("input")}

@@ -1,0 +1,114 @@
+"""
+List hosts, and close and open them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tools.cli.client import Client, Json, segment
+from tools.cli.options import columns_option, dir_option, json_option, watch_option
+from tools.cli.output import chosen, note, say, say_json, show_amount, table, watch
+
+HEADS = ("HOST", "STATUS", "SLOTS", "USED", "FREE", "JOBS", "MEM", "MEM_FREE", "WHY")
+NUMBERS = "SLOTS USED FREE JOBS MEM MEM_FREE"
+
+
+def _memory(host: Json, which: str) -> str | None:
+    for resource in host.get("resources") or ():
+        if resource.get("name") == "mem" and resource.get(which) is not None:
+            return show_amount("mem", resource[which])
+    return None
+
+
+def _row(host: Json) -> list[Any]:
+    used = host.get("slots_used", 0)
+    return [
+        host["host"], host["status"], host["slots"], used, max(0, host["slots"] - used),
+        host.get("jobs"), _memory(host, "total_milli"), _memory(host, "available_milli"),
+        host.get("why"),
+    ]
+
+
+@click.group(invoke_without_command=True, epilog="""
+\b
+Examples:
+  xce hosts --watch
+  xce hosts close alpha --why "new disk"
+  xce hosts open alpha
+""")
+@columns_option
+@watch_option
+@dir_option
+@json_option
+@click.pass_context
+def hosts(
+    ctx: click.Context,
+    directory: Path,
+    columns: str | None,
+    watch_s: float | None,
+    *,
+    as_json: bool,
+) -> None:
+    """
+    List the hosts; with a subcommand, close or open one.
+    """
+    if ctx.invoked_subcommand is None:
+        wanted = chosen(columns, HEADS)
+        client = Client(directory)
+        watch(lambda: _list(client, wanted, as_json=as_json), watch_s)
+
+
+def _list(client: Client, columns: list[int], *, as_json: bool) -> None:
+    answer = client.get("/v1/hosts")
+    if as_json:
+        say_json(answer)
+        return
+    rows = [[row[column] for column in columns] for row in map(_row, answer["hosts"])]
+    if rows:
+        table([HEADS[column] for column in columns], rows, numbers=NUMBERS)
+    else:
+        note(f"No host has joined. Start one: xce worker --dir {client.directory}")
+
+
+def _set(directory: Path, name: str, verb: str, body: Json, *, as_json: bool) -> None:
+    answer = Client(directory).post(f"/v1/hosts/{segment(name)}/{verb}", body)
+    if as_json:
+        say_json({"host": name, **answer})
+    else:
+        say(f"Host {name} is {'closed' if verb == 'close' else 'open'}.")
+
+
+@hosts.command(epilog="""
+\b
+Example:
+  xce hosts close alpha --why "new disk"
+Its jobs go on; open it again by: xce hosts open alpha
+""")
+@click.argument("name", metavar="HOST")
+@click.option("--why", default="", help="For those who ask later.")
+@dir_option
+@json_option
+def close(directory: Path, name: str, why: str, *, as_json: bool) -> None:
+    """
+    Close a host to new jobs.
+    """
+    _set(directory, name, "close", {"why": why}, as_json=as_json)
+
+
+@hosts.command("open", epilog="""
+\b
+Example:
+  xce hosts open alpha
+""")
+@click.argument("name", metavar="HOST")
+@dir_option
+@json_option
+def open_(directory: Path, name: str, *, as_json: bool) -> None:
+    """
+    Open a host to new jobs again.
+    """
+    _set(directory, name, "open", {}, as_json=as_json)

@@ -1,0 +1,255 @@
+"""
+List jobs, show one, and end, keep back or let go on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from domain.errors import NotFound, Refused, XceError
+from tools.cli.client import Client, Json, segment
+from tools.cli.options import columns_option, dir_option, json_option, watch_option
+from tools.cli.output import (
+    chosen,
+    note,
+    say,
+    say_json,
+    show_duration,
+    show_kib,
+    show_time,
+    table,
+    watch,
+)
+
+HEADS = ("JOB", "STATE", "USER", "QUEUE", "TASKS", "HOSTS", "EXIT", "NAME", "SUBMITTED", "REASON")
+STATES = ("PEND", "PSUSP", "WAIT", "RUN", "USUSP", "SSUSP", "UNKWN", "DONE", "EXIT")
+
+
+def show_hosts(hosts: Any) -> str:
+    """
+    Return hosts as LSF writes them: "4*alpha:2*beta", one host with one task as "alpha".
+    """
+    parts = []
+    for host in hosts or ():
+        name, tasks = (host["host"], host["tasks"]) if isinstance(host, dict) else host
+        parts.append(name if tasks == 1 else f"{tasks}*{name}")
+    return ":".join(parts)
+
+
+def show_exit(job: Json) -> str:
+    """
+    Return how a job ended: its exit code, or the signal that ended it.
+    """
+    if job.get("signal") is not None:
+        return f"signal {job['signal']}"
+    return "" if job.get("exit_code") is None else str(job["exit_code"])
+
+
+def _row(job: Json) -> list[Any]:
+    return [
+        job["job_id"], job["state"], job["user"], job["queue"], job.get("tasks"),
+        show_hosts(job.get("hosts")), show_exit(job), job.get("name"),
+        show_time(job.get("submit_us")), job.get("pend_reason") or job.get("why"),
+    ]
+
+
+@click.command(epilog="""
+\b
+Examples:
+  xce jobs                       those that haven't ended
+  xce jobs -a -s EXIT            all that ended badly
+  xce jobs --columns job,state,hosts
+  xce jobs --json | jq '.jobs[] | select(.state == "PEND") | .job_id'
+Next: xce job JOB for everything about one, xce why JOB for what it waits for.
+""")
+@click.argument("job_ids", nargs=-1, metavar="[JOB...]")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also those that have ended.")
+@click.option("-s", "--state", type=click.Choice(STATES, case_sensitive=False),
+              help="In this state.")
+@click.option("-q", "--queue", help="Of this queue.")
+@click.option("-u", "--user", help="Of this user.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many, the newest.")
+@columns_option
+@watch_option
+@dir_option
+@json_option
+def jobs(directory: Path, *, as_json: bool, **options: Any) -> None:
+    """
+    List jobs: those that haven't ended, or with -a all; or just the JOBs named.
+    """
+    columns = chosen(options["columns"], HEADS)
+    client = Client(directory)
+    watch(lambda: _list(client, columns, options, as_json=as_json), options["watch_s"])
+
+
+def _list(client: Client, columns: list[int], options: Json, *, as_json: bool) -> None:
+    answer = _named(client, options["job_ids"]) if options["job_ids"] else client.get(
+        "/v1/jobs", all=int(options["everything"]), state=(options["state"] or "").upper(),
+        queue=options["queue"], user=options["user"], limit=options["limit"],
+    )
+    if as_json:
+        say_json(answer)
+        return
+    rows = [[row[column] for column in columns] for row in map(_row, answer["jobs"])]
+    if rows:
+        table([HEADS[column] for column in columns], rows, numbers="JOB TASKS")
+    else:
+        note("No job." if options["everything"] else "No job waits or runs; -a shows all.")
+
+
+def _named(client: Client, job_ids: tuple[str, ...]) -> Json:
+    found = [_one(client, job_id) for job_id in job_ids]
+    return {"position": found[-1].get("position"), "jobs": found}
+
+
+def _one(client: Client, job_id: str) -> Json:
+    answer = client.get(f"/v1/jobs/{segment(job_id)}")
+    inner = answer.get("job")
+    return {"position": answer.get("position"), **inner} if isinstance(inner, dict) else answer
+
+
+# ------------------------------------------------------------------------------------------ one job
+
+
+@click.command(epilog="""
+\b
+Examples:
+  xce job 12
+  xce job 12 --json | jq .exit_code
+Next: xce why 12, xce history 12.
+""")
+@click.argument("job_id", metavar="JOB")
+@dir_option
+@json_option
+def job(directory: Path, job_id: str, *, as_json: bool) -> None:
+    """
+    Show everything about one job.
+    """
+    answer = _one(Client(directory), job_id)
+    if as_json:
+        say_json(answer)
+        return
+    for name, value in _facts(answer):
+        if value not in (None, "", "-"):
+            say(f"{name:<14} {value}")
+
+
+def _facts(job: Json) -> list[tuple[str, Any]]:
+    program = job.get("program") or {}
+    return [
+        ("Job", job["job_id"]),
+        ("Name", job.get("name")),
+        ("State", job["state"]),
+        ("User", job["user"]),
+        ("Queue", job["queue"]),
+        ("Command", program.get("shell") or _words(program.get("argv") or ())),
+        ("Directory", program.get("cwd")),
+        ("Tasks", _range(job)),
+        ("Requirement", "  ".join(job.get("resreq") or ())),
+        ("Run limit", show_duration(job.get("run_limit_us"))),
+        ("Hosts", show_hosts(job.get("hosts"))),
+        ("Attempt", job.get("attempt")),
+        ("Process", job.get("pid")),
+        ("Submitted", show_time(job.get("submit_us"))),
+        ("Started", show_time(job.get("start_us"))),
+        ("Finished", show_time(job.get("finish_us"))),
+        ("Exit", show_exit(job)),
+        ("Ended by", job.get("why")),
+        ("CPU time", show_duration(job.get("cpu_us"))),
+        ("Memory peak", show_kib(job.get("max_rss_kib") or None)),
+        ("Output", job.get("stdout") or program.get("stdout")),
+        ("Errors", job.get("stderr") or program.get("stderr")),
+        ("Waits for", job.get("pend_reason")),
+    ]
+
+
+def _words(argv: Any) -> str:
+    import shlex
+
+    return shlex.join(argv)
+
+
+def _range(job: Json) -> Any:
+    least, most = job.get("tasks_min"), job.get("tasks_max")
+    if least is None or least == most:
+        return job.get("tasks") or least
+    return f"{least} to {most}"
+
+
+# ------------------------------------------------------------------------------------- what changes
+
+
+def _change(
+    directory: Path, job_ids: tuple[str, ...], verb: str, done: str, *, as_json: bool
+) -> None:
+    """
+    Do one thing to each job; the first failure decides the exit status, the others are still done.
+    """
+    client = Client(directory)
+    answers: list[Json] = []
+    failures: list[XceError] = []
+    for job_id in job_ids:
+        try:
+            answers.append({"job_id": job_id, **client.post(f"/v1/jobs/{segment(job_id)}/{verb}")})
+        except (Refused, NotFound) as error:
+            failures.append(error)
+            continue
+        if not as_json:
+            say(f"Job {job_id} {done}.")
+    if as_json:
+        say_json({"jobs": answers, "failed": [error.fields() for error in failures]})
+    for failure in failures[:-1]:
+        note(f"xce: {failure.text()}")
+    if failures:
+        raise failures[-1]
+
+
+@click.command(epilog="""
+\b
+Example:
+  xce kill 12 13
+A running job gets SIGTERM, and SIGKILL if that doesn't end it. Next: xce job 12 says how it ended.
+""")
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@dir_option
+@json_option
+def kill(directory: Path, job_ids: tuple[str, ...], *, as_json: bool) -> None:
+    """
+    End jobs, pending or running.
+    """
+    _change(directory, job_ids, "kill", "is being ended", as_json=as_json)
+
+
+@click.command(epilog="""
+\b
+Example:
+  xce stop 12
+It stays PSUSP until: xce resume 12.
+""")
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@dir_option
+@json_option
+def stop(directory: Path, job_ids: tuple[str, ...], *, as_json: bool) -> None:
+    """
+    Keep pending jobs back (state PSUSP) until they are resumed.
+    """
+    _change(directory, job_ids, "hold", "is kept back", as_json=as_json)
+
+
+@click.command(epilog="""
+\b
+Example:
+  xce resume 12
+Next: xce why 12, if it doesn't start at once.
+""")
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@dir_option
+@json_option
+def resume(directory: Path, job_ids: tuple[str, ...], *, as_json: bool) -> None:
+    """
+    Let jobs go on that were kept back.
+    """
+    _change(directory, job_ids, "lift", "may start again", as_json=as_json)

@@ -1,0 +1,90 @@
+"""
+List queues, and open, close, activate and inactivate them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tools.cli.client import Client, Json, segment
+from tools.cli.options import columns_option, dir_option, json_option, watch_option
+from tools.cli.output import chosen, say, say_json, table, watch
+
+HEADS = ("QUEUE", "PRIORITY", "STATUS", "PICKER", "JOBS", "PEND", "RUN", "DESCRIPTION")
+
+
+def _row(queue: Json) -> list[Any]:
+    status = ("open" if queue["is_open"] else "closed") + (
+        ":active" if queue["is_active"] else ":inactive"
+    )
+    jobs = queue.get("jobs") or {}
+    waiting = sum(jobs.get(state, 0) for state in ("PEND", "PSUSP", "WAIT"))
+    live = sum(jobs.get(state, 0) for state in ("RUN", "USUSP", "SSUSP", "UNKWN"))
+    return [
+        queue["queue"], queue["priority"], status, queue.get("picker"), waiting + live, waiting,
+        live, queue.get("description"),
+    ]
+
+
+@click.group(invoke_without_command=True, epilog="""
+\b
+Examples:
+  xce queues
+  xce queues inactivate normal     nothing of it starts; submissions are taken
+  xce queues close normal          no submissions; what waits still starts
+""")
+@columns_option
+@watch_option
+@dir_option
+@json_option
+@click.pass_context
+def queues(
+    ctx: click.Context,
+    directory: Path,
+    columns: str | None,
+    watch_s: float | None,
+    *,
+    as_json: bool,
+) -> None:
+    """
+    List the queues; with a subcommand, change one.
+    """
+    if ctx.invoked_subcommand is None:
+        wanted = chosen(columns, HEADS)
+        client = Client(directory)
+        watch(lambda: _list(client, wanted, as_json=as_json), watch_s)
+
+
+def _list(client: Client, columns: list[int], *, as_json: bool) -> None:
+    answer = client.get("/v1/queues")
+    if as_json:
+        say_json(answer)
+        return
+    rows = [[row[column] for column in columns] for row in map(_row, answer["queues"])]
+    table([HEADS[column] for column in columns], rows, numbers="PRIORITY JOBS PEND RUN")
+
+
+def _setter(verb: str, done: str, summary: str) -> None:
+    """
+    Add one subcommand that changes a queue.
+    """
+
+    @queues.command(verb, help=summary, epilog=f"\b\nExample:\n  xce queues {verb} normal\n")
+    @click.argument("name", metavar="QUEUE")
+    @dir_option
+    @json_option
+    def change(directory: Path, name: str, *, as_json: bool) -> None:
+        answer = Client(directory).post(f"/v1/queues/{segment(name)}/{verb}")
+        if as_json:
+            say_json({"queue": name, **answer})
+        else:
+            say(f"Queue {name} is {done}.")
+
+
+_setter("open", "open", "Let a queue take submissions.")
+_setter("close", "closed", "Let a queue take no more submissions.")
+_setter("activate", "active", "Let a queue's jobs start.")
+_setter("inactivate", "inactive", "Let no job of a queue start.")

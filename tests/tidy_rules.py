@@ -108,7 +108,7 @@ def area_of(path: str) -> Area:
     return max(fitting, key=lambda area: len(area.name))
 
 
-# ----------------------------------------------------------------------------- what is imported
+# ---------------------------------------------------------------------------------- the imports
 
 
 def imported(tree: ast.Module, path: str) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,3 @@
+"""
+Measure what XCE publishes about itself.
+"""

@@ -311,6 +311,7 @@ def test_sabotage_a_visible_set_order_is_caught(source: str) -> None:
         "def f(names: set[str]):\n    return len(names), 'a' in names, max(names)",
         "def f(names: dict[str, int]):\n    return list(names)",
         "def f(names: set[str]):\n    return {name for name in names}",
+        "def f():\n    x = set()\n    return len(x)\ndef g():\n    x = [1]\n    return tuple(x)",
     ],
 )
 def test_a_set_used_without_its_order_passes(source: str) -> None:

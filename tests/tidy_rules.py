@@ -284,19 +284,26 @@ def set_breaches(
     Yield each place where the order of a set can be seen, as far as a syntax tree tells.
     """
     scopes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    seen: set[tuple[int, str]] = set()
     for scope in [*scopes, tree]:
         names = _set_names(scope)
-        for node in ast.walk(scope):
+        for node in _own_nodes(scope):
             for line, what in _order_seen(node, names, attributes):
-                if (line, what) not in seen:
-                    seen.add((line, what))
-                    yield Breach(path, line, f"{what} shows the order of a set: sort it first")
+                yield Breach(path, line, f"{what} shows the order of a set: sort it first")
+
+
+def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """
+    Yield what belongs to a function or module itself, not to a function inside it.
+    """
+    for node in ast.iter_child_nodes(scope):
+        yield node
+        if not isinstance(node, ast.FunctionDef):
+            yield from _own_nodes(node)
 
 
 def _set_names(scope: ast.AST) -> frozenset[str]:
     names = set()
-    for node in ast.walk(scope):
+    for node in _own_nodes(scope):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             names |= {node.target.id} if _is_set_type(node.annotation) else set()
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):

@@ -1,0 +1,413 @@
+"""
+The launcher: one small single-threaded program for each worker, which starts, signals and waits for
+its programs.
+
+It outlives the agent. Each attempt is started once: the wish is in the journal, synced, before the
+program starts, and a repeated wish starts nothing. An end is in the journal, synced, before anybody
+is told. What comes together is synced together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from tools.agent import processes, sockets, spawn
+from tools.agent.files import WorkerFiles
+from tools.agent.messages import (
+    Attempt,
+    AttemptKey,
+    FromLauncher,
+    KillRequest,
+    OrderOutcome,
+    Phase,
+    StartRequest,
+    ToLauncher,
+    line_of,
+    to_launcher,
+)
+from tools.agent.spool import Spool
+
+IDLE_S = 5.0
+"""How often it looks whether its directory is still there."""
+LINE_BYTES_MAX = 1 << 26
+
+
+class Launcher:
+    """
+    Carry out what the agent asks, and tell every agent that said hello what happens.
+
+    Args:
+        files: Where the worker's files are; its lock is held by the caller.
+    """
+
+    def __init__(self, files: WorkerFiles) -> None:
+        self._files = files
+        self._spool = Spool(files.spool)
+        self._selector = selectors.DefaultSelector()
+        self._listener = sockets.listen(files.launcher_socket, backlog=8)
+        self._selector.register(self._listener, selectors.EVENT_READ, None)
+        self._received: dict[socket.socket, bytearray] = {}
+        self._listening: set[socket.socket] = set()
+        self._children: dict[int, AttemptKey] = {}
+        self._adopted: dict[int, AttemptKey] = {}  # by the descriptor that tells of the end
+        self._last_resorts: dict[
+            AttemptKey, int
+        ] = {}  # when SIGKILL follows, monotonic nanoseconds
+        self._news = FromLauncher()
+        self._is_ending = False
+        self._has_no_future = False
+        self._wake_on_child()
+
+    # ------------------------------------------------------------------------------------- the loop
+
+    def run(self) -> None:
+        """
+        Serve until told to quit, or until nothing is left to do and the directory is gone.
+        """
+        self._take_up()
+        while not (self._is_ending and not self._children and not self._adopted):
+            ready = self._selector.select(self._wait_s())
+            asked = [message for key, _ in ready for message in self._read(key)]
+            self._carry_out(asked)
+            self._reap()
+            self._kill_overdue()
+            self._tell()
+            if not ready and self._is_abandoned():
+                return
+        self._spool.close()
+        if self._has_no_future:
+            self._files.spool.unlink()
+
+    def _wait_s(self) -> float:
+        if not self._last_resorts:
+            return IDLE_S
+        return min(IDLE_S, max(0.0, (min(self._last_resorts.values()) - time.monotonic_ns()) / 1e9))
+
+    def _is_abandoned(self) -> bool:
+        return not self._children and not self._adopted and not self._files.directory.is_dir()
+
+    def _wake_on_child(self) -> None:
+        """
+        Make the end of a child wake the selector: the signal itself does nothing more.
+        """
+        reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        self._wakeups = reader
+        self._selector.register(reader, selectors.EVENT_READ, None)
+
+    # -------------------------------------------------------------------------------- after a crash
+
+    def _take_up(self) -> None:
+        """
+        Find out what became of the attempts that an earlier launcher left open.
+        """
+        now = processes.boot_id()
+        is_same_boot = self._spool.boot_id == now
+        for attempt in [
+            one for one in self._spool.attempts.values() if one.phase is not Phase.ENDED
+        ]:
+            if not is_same_boot or not self._adopt(attempt):
+                _log(f"the exit status of {attempt.job_id}, attempt {attempt.attempt}, is lost")
+                self._spool.put(_ended(attempt))
+        if not is_same_boot:
+            self._spool.booted(now)
+        self._spool.sync()
+
+    def _adopt(self, attempt: Attempt) -> bool:
+        """
+        Watch a process that an earlier launcher started; its exit status will never be known.
+        """
+        pid = attempt.pid or processes.find_attempt(
+            attempt.job_id, attempt.attempt, str(self._files.directory)
+        )
+        try:
+            watched = os.pidfd_open(pid) if pid else -1
+        except OSError:
+            return False
+        born = processes.born_ticks(pid)
+        if watched < 0 or born == 0 or attempt.born_ticks not in (0, born):
+            with suppress(OSError):
+                os.close(watched)
+            return False
+        self._spool.put(_running(attempt.key, pid, born))
+        self._adopted[watched] = attempt.key
+        self._selector.register(watched, selectors.EVENT_READ, None)
+        return True
+
+    # ------------------------------------------------------------------------------------- requests
+
+    def _read(self, key: selectors.SelectorKey) -> list[tuple[socket.socket, ToLauncher]]:
+        """
+        Take what came on one descriptor, and return the whole messages among it.
+        """
+        if key.fileobj is self._listener:
+            self._accept()
+        elif key.fileobj == self._wakeups:
+            with suppress(BlockingIOError):
+                os.read(self._wakeups, 4096)
+        elif isinstance(key.fileobj, socket.socket):
+            return self._receive(key.fileobj)
+        return []
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            connection, _ = self._listener.accept()
+            if sockets.peer_of(connection)[1] not in (os.geteuid(), 0):
+                connection.close()
+                return
+            connection.setblocking(True)
+            self._received[connection] = bytearray()
+            self._selector.register(connection, selectors.EVENT_READ, None)
+
+    def _receive(self, connection: socket.socket) -> list[tuple[socket.socket, ToLauncher]]:
+        try:
+            data = connection.recv(1 << 16)
+        except OSError:
+            data = b""
+        waiting = self._received[connection]
+        waiting += data
+        if not data or len(waiting) > LINE_BYTES_MAX:
+            self._drop(connection)
+            return []
+        *lines, rest = waiting.split(b"\n")
+        self._received[connection] = rest
+        try:
+            return [(connection, to_launcher(bytes(line))) for line in lines]
+        except (ValueError, KeyError, TypeError) as error:
+            _log(f"refused a line: {error!r}")
+            self._drop(connection)
+            return []
+
+    def _drop(self, connection: socket.socket) -> None:
+        self._selector.unregister(connection)
+        self._listening.discard(connection)
+        self._received.pop(connection, None)
+        connection.close()
+
+    def _carry_out(self, asked: list[tuple[socket.socket, ToLauncher]]) -> None:
+        """
+        Do all that was asked, with one sync before the starts.
+        """
+        if not asked:
+            return
+        fresh = self._intend([request for _, message in asked for request in message.start])
+        self._start(fresh)
+        for connection, message in asked:
+            for order in message.kill:
+                self._kill(order)
+            self._spool.forget(message.forget)
+            if message.hello:
+                self._listening.add(connection)
+                self._greet(connection)
+            if message.quit:
+                self._has_no_future = message.reset
+                self._end_all()
+
+    def _intend(self, requests: list[StartRequest]) -> list[StartRequest]:
+        """
+        Put the wish to start into the journal and return the requests that are new.
+        """
+        fresh: dict[AttemptKey, StartRequest] = {}
+        for request in requests:
+            if not self._spool.knows(request.key):
+                fresh.setdefault(request.key, request)
+        self._spool.put(*(Attempt(key.job_id, key.attempt, Phase.INTENDED) for key in fresh))
+        self._spool.sync()
+        return list(fresh.values())
+
+    def _start(self, requests: list[StartRequest]) -> None:
+        for request in requests:
+            try:
+                pid = spawn.start(request)
+            except spawn.CannotStart as error:
+                self._note(Attempt(*request.key, Phase.ENDED, failed=str(error)[:1000]))
+                continue
+            self._children[pid] = request.key
+            self._note(_running(request.key, pid, processes.born_ticks(pid)))
+
+    def _note(self, attempt: Attempt) -> None:
+        self._spool.put(attempt)
+        self._news.attempts.append(attempt)
+
+    def _greet(self, connection: socket.socket) -> None:
+        self._spool.sync()
+        greeting = FromLauncher(
+            list(self._spool.attempts.values()), [], True, self._spool.last_order
+        )
+        self._send(connection, line_of(greeting))
+
+    # -------------------------------------------------------------------------------- signals, ends
+
+    def _kill(self, order: KillRequest) -> None:
+        """
+        Carry out one order, each once; an attempt that never came here is barred from ever
+        starting.
+
+        Number 0 is the agent's own wish to end an attempt that nobody wants any more.
+        """
+        if order.order_number == 0:
+            self._terminate(order)
+        elif order.order_number > self._spool.last_order:
+            self._news.orders.append(OrderOutcome(order.order_number, self._terminate(order)))
+            self._spool.order_done(order.order_number)
+        else:
+            self._news.orders.append(OrderOutcome(order.order_number, "carried out before"))
+
+    def _terminate(self, order: KillRequest) -> str:
+        attempt = self._spool.attempts.get(order.key)
+        if attempt is None:
+            if not self._spool.knows(order.key):
+                self._note(Attempt(*order.key, Phase.ENDED, failed="killed before it started"))
+            return "not running"
+        if attempt.phase is Phase.ENDED:
+            return "had ended"
+        self._signal_group(attempt.pid, signal.SIGTERM)
+        self._signal_group(attempt.pid, signal.SIGCONT)
+        self._last_resorts[order.key] = time.monotonic_ns() + order.grace_ms * 1_000_000
+        return "signalled"
+
+    def _signal_group(self, pid: int, number: signal.Signals) -> None:
+        """
+        Send a signal to a whole group; its leader isn't waited for yet, so the number can't be
+        another's.
+        """
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, number)
+
+    def _kill_overdue(self) -> None:
+        now = time.monotonic_ns()
+        for key in [key for key, due in self._last_resorts.items() if due <= now]:
+            del self._last_resorts[key]
+            attempt = self._spool.attempts.get(key)
+            if attempt is not None and attempt.phase is Phase.RUNNING:
+                self._signal_group(attempt.pid, signal.SIGKILL)
+
+    def _end_all(self) -> None:
+        self._is_ending = True
+        for attempt in self._spool.attempts.values():
+            if attempt.phase is Phase.RUNNING:
+                self._signal_group(attempt.pid, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        """
+        Take the exit status of every program that has ended.
+        """
+        while self._children:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is None:
+                break
+            # What its leader leaves behind in the group ends with it; until it is waited for the
+            # group is its own.
+            self._signal_group(ended.si_pid, signal.SIGKILL)
+            _, status, usage = os.wait4(ended.si_pid, 0)
+            key = self._children.pop(ended.si_pid, None)
+            if key is not None:
+                self._has_ended(
+                    _finished(
+                        key, ended.si_pid, status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+                    )
+                )
+        for watched in [one for one in self._adopted if _is_over(one)]:
+            key = self._adopted.pop(watched)
+            self._selector.unregister(watched)
+            os.close(watched)
+            self._has_ended(_ended(self._spool.attempts[key]))
+
+    def _has_ended(self, attempt: Attempt) -> None:
+        self._last_resorts.pop(attempt.key, None)
+        self._note(attempt)
+
+    # -------------------------------------------------------------------------------------- telling
+
+    def _tell(self) -> None:
+        """
+        Tell the agents what happened since the last time, once it is on the disk.
+        """
+        if not self._news.attempts and not self._news.orders:
+            return
+        if self._news.orders or any(one.phase is Phase.ENDED for one in self._news.attempts):
+            self._spool.sync()
+        line = line_of(self._news)
+        self._news = FromLauncher()
+        for connection in list(self._listening):
+            self._send(connection, line)
+
+    def _send(self, connection: socket.socket, line: bytes) -> None:
+        try:
+            connection.settimeout(5.0)
+            connection.sendall(line)
+        except OSError:
+            self._drop(connection)
+
+
+def _running(key: AttemptKey, pid: int, born: int) -> Attempt:
+    return Attempt(key.job_id, key.attempt, Phase.RUNNING, pid=pid, born_ticks=born)
+
+
+def _ended(attempt: Attempt) -> Attempt:
+    """
+    Return the end of an attempt whose exit status nobody knows.
+    """
+    return Attempt(attempt.job_id, attempt.attempt, Phase.ENDED, pid=attempt.pid)
+
+
+def _finished(key: AttemptKey, pid: int, status: int, cpu_s: float, max_rss_kib: int) -> Attempt:
+    code = os.waitstatus_to_exitcode(status)
+    return Attempt(
+        key.job_id,
+        key.attempt,
+        Phase.ENDED,
+        pid=pid,
+        exit_code=code if code >= 0 else None,
+        signal=-code if code < 0 else None,
+        cpu_us=round(cpu_s * 1e6),
+        max_rss_kib=max_rss_kib,
+    )
+
+
+def _is_over(watched: int) -> bool:
+    poll = selectors.PollSelector()
+    poll.register(watched, selectors.EVENT_READ)
+    return bool(poll.select(0))
+
+
+def _log(text: str) -> None:
+    print(f"launcher: {text}", file=sys.stderr, flush=True)  # noqa: T201 - its errors go to its log file
+
+
+def main() -> int:
+    """
+    Run the launcher of one worker until it is told to end; a second one for the same worker ends at
+    once.
+    """
+    parser = argparse.ArgumentParser(prog="python -m tools.agent.launcher")
+    parser.add_argument("--dir", required=True, type=Path)
+    parser.add_argument("--name", required=True)
+    asked = parser.parse_args()
+    files = WorkerFiles(asked.dir.resolve(), asked.name)
+    lock = os.open(files.launcher_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return 0
+    os.ftruncate(lock, 0)
+    os.write(lock, f"{os.getpid()}\n".encode())
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    os.chdir(spawn.REST_DIRECTORY)
+    Launcher(files).run()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,99 @@
+"""
+The agent's side of the launcher: start it where none lives, ask it, hear what happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+
+from tools.agent import sockets
+from tools.agent.files import WorkerFiles
+from tools.agent.messages import FromLauncher, ToLauncher, from_launcher, line_of
+
+START_S = 10.0
+RETRY_S = 0.02
+LINE_BYTES_MAX = 1 << 28
+
+
+class LauncherLink:
+    """
+    Hold the connection to the worker's launcher.
+    """
+
+    def __init__(self, files: WorkerFiles) -> None:
+        self._files = files
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def connect(self) -> None:
+        """
+        Connect to the living launcher, or start one.
+
+        Raises:
+            TimeoutError: None could be started.
+        """
+        async with asyncio.timeout(START_S):
+            started: subprocess.Popen[bytes] | None = None
+            while self._streams is None:
+                try:
+                    connection = sockets.connect(self._files.launcher_socket)
+                except OSError:
+                    if started is None or started.poll() is not None:
+                        started = start_launcher(self._files)
+                    await asyncio.sleep(RETRY_S)
+                    continue
+                self._streams = await asyncio.open_unix_connection(
+                    sock=connection, limit=LINE_BYTES_MAX
+                )
+        self.send(ToLauncher(hello=True))
+
+    def send(self, message: ToLauncher) -> None:
+        """
+        Send one message; what is lost with a broken connection is asked again after the next hello.
+        """
+        if self._streams is not None:
+            self._streams[1].write(line_of(message))
+
+    async def messages(self) -> AsyncIterator[FromLauncher]:
+        """
+        Yield what the launcher tells, until the connection breaks.
+        """
+        while self._streams is not None:
+            line = await self._streams[0].readline()
+            if not line.endswith(b"\n"):
+                self.close()
+                return
+            yield from_launcher(line)
+
+    def close(self) -> None:
+        """
+        Drop the connection; the launcher lives on.
+        """
+        if self._streams is not None:
+            self._streams[1].close()
+            self._streams = None
+
+
+def start_launcher(files: WorkerFiles) -> subprocess.Popen[bytes]:
+    """
+    Start a launcher in a session of its own, so that it outlives whoever started it.
+    """
+    with files.log("launcher").open("ab") as log:
+        return subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "tools.agent.launcher",
+                "--dir",
+                str(files.cluster),
+                "--name",
+                files.worker,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )

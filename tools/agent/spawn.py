@@ -1,0 +1,118 @@
+"""
+Start one program by posix_spawn: files, directory, mask and environment as asked, in a process
+group of its own.
+
+The launcher is single-threaded, so it may change its own directory and mask for the moment of the
+start.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tools.agent.messages import StartRequest
+
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+REST_DIRECTORY = "/"
+# Python ignores some signals, and what is ignored stays so through an exec: a job begins with all
+# at their default.
+_DEFAULT_SIGNALS = tuple(
+    number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)
+)
+_INPUT_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY
+_OUTPUT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY
+
+
+class CannotStart(Exception):
+    """
+    Say why a program couldn't be started.
+    """
+
+
+def start(request: StartRequest) -> int:
+    """
+    Start the program and return its process id, which is its process group too.
+
+    Raises:
+        CannotStart: A file, the directory or the program is missing or barred.
+    """
+    mask = None if request.umask is None else os.umask(request.umask)
+    files: list[int] = []
+    try:
+        _enter(request)
+        with _named("program", request.argv[0]):
+            program = _find(request.argv[0], request.env.get("PATH", DEFAULT_PATH))
+        _open_files(request, files)
+        return _spawn(program, request, files)
+    finally:
+        os.chdir(REST_DIRECTORY)
+        for number in set(files):
+            os.close(number)
+        if mask is not None:
+            os.umask(mask)
+
+
+@contextmanager
+def _named(what: str, path: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        words = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise CannotStart(f"{what} {path}: {words}") from error
+
+
+def _enter(request: StartRequest) -> None:
+    if request.make_directory:
+        with _named("job directory", request.make_directory):
+            Path(request.make_directory).mkdir(parents=True, exist_ok=True)
+    with _named("cwd", request.cwd):
+        os.chdir(request.cwd)
+
+
+def _find(program: str, search_path: str) -> str:
+    """
+    Return the file of a program: itself when it names a directory, else the first along the search
+    path.
+    """
+    if "/" in program:
+        return program
+    for folder in search_path.split(":"):
+        candidate = f"{folder or '.'}/{program}"
+        if os.access(candidate, os.X_OK) and not Path(candidate).is_dir():
+            return candidate
+    raise CannotStart(f"program {program}: not found along PATH {search_path}")
+
+
+def _open_files(request: StartRequest, files: list[int]) -> None:
+    """
+    Open the three standard files in order into *files*; one path for output and errors is opened
+    once.
+    """
+    for what, path, flags in (
+        ("stdin", request.stdin, _INPUT_FLAGS),
+        ("stdout", request.stdout, _OUTPUT_FLAGS),
+        ("stderr", request.stderr, _OUTPUT_FLAGS),
+    ):
+        if what == "stderr" and path == request.stdout:
+            files.append(files[1])
+            continue
+        with _named(what, path):
+            files.append(os.open(path or os.devnull, flags, 0o666))
+
+
+def _spawn(program: str, request: StartRequest, files: list[int]) -> int:
+    actions = [(os.POSIX_SPAWN_DUP2, opened, target) for target, opened in enumerate(files)]
+    with _named("program", program):
+        return os.posix_spawn(
+            program,
+            request.argv,
+            request.env,
+            file_actions=actions,
+            setpgroup=0,
+            setsigmask=(),
+            setsigdef=_DEFAULT_SIGNALS,
+        )

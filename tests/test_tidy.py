@@ -197,6 +197,21 @@ def test_every_constraint_is_a_name_and_one_version() -> None:
     assert [] == [line for line in lines if not pinned.fullmatch(line)]
 
 
+def test_the_debian_packages_are_those_that_tests_ask_for() -> None:
+    """
+    A package that no test needs slows every set-up; one that isn't listed fails every CI run.
+    """
+    needed = set()
+    for path, (tree, _) in code().items():
+        for node in ast.walk(tree):
+            is_marker = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            if is_marker and node.func.attr == "needs_program" and path.startswith("tests/"):
+                needed.add(ast.literal_eval(node.args[-1]))
+    listed = (ROOT / "debian-packages.txt").read_text().splitlines()
+
+    assert needed == {line for line in listed if line and not line.startswith("#")}
+
+
 # --------------------------------------------------------------------------------------- sabotage
 
 

@@ -95,7 +95,7 @@ CLOCKS = frozenset(
     "datetime.datetime.today datetime.date.today".split()
 )
 # The hash of a string differs from process to process, an id from object to object.
-CORE_BUILTINS = frozenset({"hash", "id", "open", "input", "eval", "exec", "vars", "globals"})
+CORE_BUILTINS = frozenset({"hash", "id", "open", "input", "eval", "exec"})
 VOCABULARY_BUILTINS = frozenset({"open", "input", "eval", "exec"})
 
 

@@ -33,6 +33,7 @@ class ReasonCode(StrEnum):
     HOST_RES_REQ = "HOST_RES_REQ"
     HOST_DISABLED = "HOST_DISABLED"
     SBD_UNREACH = "SBD_UNREACH"
+    LOAD_UNAVAIL = "LOAD_UNAVAIL"
 
 
 TEXTS: Final[dict[ReasonCode, str]] = {
@@ -49,6 +50,7 @@ TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.HOST_RES_REQ: "the host doesn't match the job's select",
     ReasonCode.HOST_DISABLED: "closed by administrator",
     ReasonCode.SBD_UNREACH: "unreachable",
+    ReasonCode.LOAD_UNAVAIL: "its worker has left",
 }
 
 

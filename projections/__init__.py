@@ -1,3 +1,3 @@
 """
-Folds of the log: what its events mean.
+What the log means: projections fold its events into state.
 """

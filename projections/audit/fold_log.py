@@ -1,0 +1,113 @@
+"""
+Events of the scheduler itself to rows: runs, sessions, refusals, what it forgot.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from domain.envelope import Envelope
+from domain.events.refusals import AccessDenied, CommandRefused, ReportIgnored
+from domain.events.scheduler import ClockCorrected, PluginVersion, SchedulerStarted, SchedulerStopped
+from domain.events.session import JobsForgotten, SessionHeld
+from projections.audit.fold_state import FoldState
+from projections.audit.rows.events import (
+    ClockCorrectionRow,
+    ForgottenRow,
+    RefusalRow,
+    SchedulerRunRow,
+    SessionRow,
+)
+
+
+def _plugins(plugins: tuple[PluginVersion, ...]) -> str:
+    return json.dumps({one.name: one.version for one in plugins})
+
+
+def scheduler_started(state: FoldState, e: Envelope, event: SchedulerStarted) -> None:
+    """
+    Begin a run of the scheduler.
+    """
+    state.run = SchedulerRunRow(
+        e.position, e.time_us, event.epoch, event.holder, event.boot_id, event.code_version,
+        _plugins(event.pickers), _plugins(event.allocators),
+    )
+    state.written.changed["scheduler_runs"][e.position] = state.run
+
+
+def scheduler_stopped(state: FoldState, e: Envelope, event: SchedulerStopped) -> None:
+    """
+    End a run of the scheduler in good order.
+    """
+    if state.run is not None and state.run.stopped_position is None:
+        run = state.run
+        run.stopped_position, run.stopped_us, run.stopped_why = e.position, e.time_us, event.why
+        state.written.changed["scheduler_runs"][run.position] = run
+
+
+def clock_corrected(state: FoldState, e: Envelope, event: ClockCorrected) -> None:
+    """
+    Note that log time went forward.
+    """
+    state.written.added["clock_corrections"].append(ClockCorrectionRow(e.position, e.time_us, event.forward_us))
+
+
+def session_held(state: FoldState, e: Envelope, event: SessionHeld) -> None:
+    """
+    Begin a session; the events up to the end of the step are its decisions.
+    """
+    state.session = SessionRow(event.number, e.position, e.time_us)
+
+
+def jobs_forgotten(state: FoldState, e: Envelope, event: JobsForgotten) -> None:
+    """
+    Note which jobs the scheduler's state dropped.
+    """
+    added = state.written.added["forgotten"]
+    added.extend(
+        ForgottenRow(e.position, ordinal, one.first, one.last, e.time_us)
+        for ordinal, one in enumerate(event.ranges)
+    )
+
+
+def command_refused(state: FoldState, e: Envelope, event: CommandRefused) -> None:
+    """
+    Note a refused command.
+    """
+    state.written.added["refusals"].append(RefusalRow(
+        e.position, e.time_us, e.actor, "refused", event.command, event.subject, event.field,
+        event.rule, event.value, "", None, None,
+    ))
+
+
+def access_denied(state: FoldState, e: Envelope, event: AccessDenied) -> None:
+    """
+    Note a denied access.
+    """
+    state.written.added["refusals"].append(RefusalRow(
+        e.position, e.time_us, e.actor, "denied", event.action, event.subject, "",
+        "access denied", "", "", None, None,
+    ))
+
+
+def report_ignored(state: FoldState, e: Envelope, event: ReportIgnored) -> None:
+    """
+    Note a report that changed nothing.
+    """
+    state.written.added["refusals"].append(RefusalRow(
+        e.position, e.time_us, e.actor, "ignored", event.report, event.job_id, "", event.why, "",
+        event.worker, event.incarnation, event.attempt,
+    ))
+
+
+HANDLERS: dict[str, Any] = {
+    SchedulerStarted.TYPE_CODE: scheduler_started,
+    SchedulerStopped.TYPE_CODE: scheduler_stopped,
+    ClockCorrected.TYPE_CODE: clock_corrected,
+    SessionHeld.TYPE_CODE: session_held,
+    JobsForgotten.TYPE_CODE: jobs_forgotten,
+    CommandRefused.TYPE_CODE: command_refused,
+    AccessDenied.TYPE_CODE: access_denied,
+    ReportIgnored.TYPE_CODE: report_ignored,
+}

@@ -1,0 +1,182 @@
+"""
+Tables of jobs: what was asked, their states as intervals, attempts, allocations, usage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+from projections.audit.schema import Index, table
+
+_FIXED = (
+    "job_id number array_index user user_group project profile name command uses_shell cwd stdin stdout stderr "
+    "umask env_count resreq needs run_estimate_us submission_key "
+    "request_digest more submitted_by submit_position submit_us"
+)
+
+
+@table(
+    "jobs", key="job_key", fixed=_FIXED,
+    indexes=(
+        Index(("job_id",)),
+        Index(("user", "submit_us")),
+        Index(("queue", "submit_us")),
+        Index(("project", "submit_us"), where="project <> ''"),
+        Index(("state", "queue"), where="state NOT IN ('DONE', 'EXIT')"),
+        Index(("finish_us",), where="finish_us IS NOT NULL"),
+        Index(("submission_key",), where="submission_key <> ''"),
+    ),
+)
+@dataclass(slots=True)
+class JobRow:
+    """
+    One job, or one element of an array: what its user asked for, and where it is now.
+    """
+
+    job_key: Annotated[int, "number * 1000000 + array index: sorts jobs in order of creation"]
+    job_id: Annotated[str, "What users call it: 4711, or 4711[3] for an array element"]
+    number: Annotated[int, "Job number, shared by the elements of an array"]
+    array_index: Annotated[int, "Index in its array, 0 for a job that is no element"]
+    user: Annotated[str, "Whose job it is"]
+    user_group: Annotated[str, "User group, empty when none"]
+    queue: Annotated[str, "Queue"]
+    project: Annotated[str, "Project, empty when none"]
+    profile: Annotated[str, "Application profile, empty when none"]
+    name: Annotated[str, "Name that the user gave it"]
+    command: Annotated[str, "Command line, arguments quoted as a shell would want them; private to its user"]
+    uses_shell: Annotated[int, "1 when the command is a text for a shell"]
+    cwd: Annotated[str, "Working directory; private to its user"]
+    stdin: Annotated[str, "Standard input; private to its user"]
+    stdout: Annotated[str, "Standard output; private to its user"]
+    stderr: Annotated[str, "Standard error; private to its user"]
+    umask: Annotated[int | None, "File mode creation mask"]
+    env_count: Annotated[int, "How many environment variables it was given; they themselves stay in the log"]
+    tasks_min: Annotated[int, "Fewest tasks it starts with"]
+    tasks_max: Annotated[int, "Most tasks it can use"]
+    resreq: Annotated[str, "Resource requirement as written, one line an option"]
+    needs: Annotated[str, "Amounts it reserves on each host, JSON: resource, thousandths, per task or per host"]
+    user_priority: Annotated[int, "Priority that the user gave it"]
+    run_limit_us: Annotated[int | None, "Wall-clock run limit, NULL without one"]
+    run_estimate_us: Annotated[int | None, "User's guess of the run time"]
+    submission_key: Annotated[str, "Client's own key of the submission, empty when none"]
+    request_digest: Annotated[str, "Digest of the keyed request"]
+    more: Annotated[str, "Whatever else was asked for, as a JSON object"]
+    submitted_by: Annotated[str, "Who submitted it"]
+    submit_position: Annotated[int, "Position of its submission"]
+    submit_us: Annotated[int, "When it was submitted"]
+    state: Annotated[str, "PEND PSUSP WAIT RUN USUSP SSUSP UNKWN DONE EXIT"]
+    state_since_us: Annotated[int, "Since when it is in that state"]
+    last_position: Annotated[int, "Position of its last event"]
+    attempt: Annotated[int, "Number of its latest execution, 0 before the first"] = 0
+    first_dispatch_us: Annotated[int | None, "When it was first dispatched"] = None
+    dispatch_us: Annotated[int | None, "When its latest execution was dispatched"] = None
+    start_us: Annotated[int | None, "When a worker started its latest execution"] = None
+    finish_us: Annotated[int | None, "When it ended for good"] = None
+    tasks: Annotated[int | None, "Tasks of its latest execution"] = None
+    host_count: Annotated[int | None, "Hosts of its latest execution"] = None
+    hosts: Annotated[str | None, "Those hosts with their tasks: 4*h1 2*h2..h9"] = None
+    exit_code: Annotated[int | None, "What its program returned"] = None
+    signal: Annotated[int | None, "Signal that ended it"] = None
+    end_reason: Annotated[str, "Termination reason, such as TERM_OWNER"] = ""
+    cpu_us: Annotated[int | None, "Processor time of its latest execution"] = None
+    max_rss_kib: Annotated[int | None, "Greatest resident memory of its latest execution, KiB"] = None
+    kill_requested_by: Annotated[str | None, "Who last asked to end it"] = None
+    kill_requested_us: Annotated[int | None, "When that was"] = None
+    reason_set: Annotated[int | None, "Reason set that it is in, or was last in"] = None
+
+
+@table(
+    "job_states", key="job_id from_position", fixed="from_us state attempt",
+    indexes=(Index(("state", "from_us")), Index(("from_us",))),
+)
+@dataclass(slots=True)
+class JobStateRow:
+    """
+    One interval in which a job was in one state; a job's intervals cover its life without gap or overlap.
+    """
+
+    job_id: Annotated[str, "Job"]
+    from_position: Annotated[int, "Position of the event that began it"]
+    from_us: Annotated[int, "Begin"]
+    state: Annotated[str, "State"]
+    attempt: Annotated[int, "Execution that it belongs to, 0 before the first"]
+    to_position: Annotated[int | None, "Position of the event that ended it; NULL while it lasts"] = None
+    to_us: Annotated[int | None, "End; NULL while it lasts"] = None
+
+
+@table("attempts", key="job_id attempt", fixed="dispatch_position dispatch_us session session_index tasks "
+       "host_count hosts first_host allocator shared")
+@dataclass(slots=True)
+class AttemptRow:
+    """
+    One execution of a job, from its dispatch.
+    """
+
+    job_id: Annotated[str, "Job"]
+    attempt: Annotated[int, "Number of the execution, from 1"]
+    dispatch_position: Annotated[int, "Position of job.dispatched"]
+    dispatch_us: Annotated[int, "When it was dispatched"]
+    session: Annotated[int | None, "Session that dispatched it"]
+    session_index: Annotated[int, "Its place among the dispatches of that session, from 0"]
+    tasks: Annotated[int, "Tasks over all hosts"]
+    host_count: Annotated[int, "Hosts"]
+    hosts: Annotated[str, "Hosts with their tasks: 4*h1 2*h2..h9"]
+    first_host: Annotated[str, "Where the program itself runs"]
+    allocator: Annotated[str, "Allocator that found the place"]
+    shared: Annotated[str, "Amounts that count for the whole cluster, as a JSON object"]
+    start_us: Annotated[int | None, "When a worker started it"] = None
+    pid: Annotated[int | None, "Its first process"] = None
+    process_group: Annotated[int | None, "Its process group"] = None
+    end_position: Annotated[int | None, "Position of the event that ended it; NULL while it lasts"] = None
+    end_us: Annotated[int | None, "When it ended"] = None
+    outcome: Annotated[str | None, "Type of the event that ended it, such as job.finished"] = None
+    exit_code: Annotated[int | None, "What the program returned"] = None
+    signal: Annotated[int | None, "Signal that ended it"] = None
+    why: Annotated[str | None, "Termination reason, or why it couldn't start"] = None
+    cpu_us: Annotated[int | None, "Processor time"] = None
+    max_rss_kib: Annotated[int | None, "Greatest resident memory, KiB"] = None
+
+
+@table(
+    "allocations", key="job_id attempt run_index",
+    fixed="first_number host_count first_host tasks_per_host amounts mem_milli from_position from_us",
+    indexes=(Index(("first_number", "from_us")),),
+)
+@dataclass(slots=True)
+class AllocationRow:
+    """
+    What one execution holds on a run of neighbouring hosts: the same on each. See the view allocation_hosts.
+    """
+
+    job_id: Annotated[str, "Job"]
+    attempt: Annotated[int, "Execution"]
+    run_index: Annotated[int, "Place of the run in claim order, from 0"]
+    first_number: Annotated[int, "Host number of its first host"]
+    host_count: Annotated[int, "How many hosts, with rising numbers"]
+    first_host: Annotated[str, "Name of its first host"]
+    tasks_per_host: Annotated[int, "Tasks on each host"]
+    amounts: Annotated[str, "Amounts reserved on each host, JSON object of resource to thousandths"]
+    mem_milli: Annotated[int | None, "Memory reserved on each host, thousandths of a KiB"]
+    from_position: Annotated[int, "Position of job.dispatched"]
+    from_us: Annotated[int, "Since when it is held"]
+    to_position: Annotated[int | None, "Position of the event that gave it back; NULL while it is held"] = None
+    to_us: Annotated[int | None, "When it was given back"] = None
+
+
+@table("rusage", key="position job_id attempt ordinal", grows=True, indexes=(Index(("job_id", "time_us")),))
+class UsageRow(NamedTuple):
+    """
+    What one execution was seen to use on one host, as its worker reported it.
+    """
+
+    position: Annotated[int, "Position of worker.reported"]
+    job_id: Annotated[str, "Job"]
+    attempt: Annotated[int, "Execution"]
+    ordinal: Annotated[int, "Place in the report, from 0"]
+    host: Annotated[str, "Reporting host"]
+    time_us: Annotated[int, "When it was reported"]
+    mem_milli: Annotated[int | None, "Memory, thousandths of a KiB; NULL when the report doesn't name it"]
+    cpu_us: Annotated[int, "Processor time so far"]
+    processes: Annotated[int, "Processes"]
+    amounts: Annotated[str, "Every amount reported, JSON object of resource to thousandths"]

@@ -1,0 +1,251 @@
+"""
+Views over the tables: the questions that people ask most, with their columns described.
+"""
+
+from __future__ import annotations
+
+from projections.audit.schema import View
+
+FOREVER = 9223372036854775807  # later than any position
+
+# Type codes of what the core decides; everything else came in from outside.
+DECISIONS = (
+    "session.held", "reasons.set_changed", "list.held_back", "job.pended", "job.dispatched",
+    "job.kill_ordered", "job.ended", "jobs.forgotten",
+)
+
+# Type codes of what a user's command made of itself, with the command in words.
+COMMANDS = {
+    "job.submitted": "submit job",
+    "job.held": "hold job",
+    "job.hold_lifted": "lift hold",
+    "job.kill_requested": "kill job",
+    "queue.defined": "define queue",
+    "queue.opened": "open queue",
+    "queue.closed": "close queue",
+    "queue.activated": "activate queue",
+    "queue.inactivated": "inactivate queue",
+    "cluster.defined": "define cluster",
+    "worker.joined": "join worker",
+    "worker.closed": "close host",
+    "worker.opened": "open host",
+    "scheduler.started": "start scheduler",
+    "scheduler.stopped": "stop scheduler",
+}
+
+_ENTITY = """CASE
+    WHEN e.stream LIKE 'job:%[%' THEN ltrim(substr(e.stream, 5, 10), '0') || '['
+      || ltrim(substr(e.stream, 16, 6), '0') || ']'
+    WHEN e.stream LIKE 'job:%' THEN ltrim(substr(e.stream, 5), '0')
+    WHEN instr(e.stream, ':') > 0 THEN substr(e.stream, instr(e.stream, ':') + 1)
+    ELSE '' END"""
+_KIND = "CASE WHEN instr(e.stream, ':') > 0 THEN substr(e.stream, 1, instr(e.stream, ':') - 1) ELSE e.stream END"
+
+
+def _time(column: str) -> str:
+    return f"strftime('%Y-%m-%dT%H:%M:%S', {column} / 1000000, 'unixepoch') || printf('.%06dZ', {column} % 1000000)"
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return ", ".join(f"'{word}'" for word in words)
+
+
+_COMMAND_CASE = "CASE e.type " + " ".join(f"WHEN '{code}' THEN '{words}'" for code, words in COMMANDS.items()) + " END"
+
+DECISIONS_VIEW = View(
+    "decisions",
+    "What the scheduler decided, one row a decision, in the order of the log.",
+    (
+        ("position", "Place in the log"),
+        ("time", "Log time, UTC"),
+        ("time_us", "Log time, microseconds UTC"),
+        ("session", "Session that decided it"),
+        ("decision", "Type code of the event"),
+        ("object_kind", "job, queue, session and so on"),
+        ("object", "Job id, queue or host; empty for a singleton"),
+        ("payload", "What was decided, as JSON"),
+    ),
+    f"SELECT e.position, {_time('e.time_us')}, e.time_us, e.session, e.type, {_KIND}, {_ENTITY}, e.payload\n"
+    f"FROM events e WHERE e.type IN ({_listed(DECISIONS)})",
+)
+
+COMMANDS_VIEW = View(
+    "commands",
+    "Who did what: every command that changed something, was refused or denied. What it changed, old and new, "
+    "is in changes at the same position.",
+    (
+        ("position", "Place in the log"),
+        ("time", "Log time, UTC"),
+        ("time_us", "Log time, microseconds UTC"),
+        ("actor", "Who; empty for the scheduler itself"),
+        ("command", "What they asked for"),
+        ("object_kind", "job, queue, worker and so on; empty when unknown"),
+        ("object", "Job id, queue or host; empty when none"),
+        ("outcome", "done, refused or denied"),
+        ("field", "Offending field of a refused command"),
+        ("rule", "Rule that it broke"),
+        ("value", "What was given"),
+        ("cause", "Command's own id, empty when none"),
+    ),
+    f"""SELECT e.position, {_time('e.time_us')}, e.time_us, e.actor, {_COMMAND_CASE}, {_KIND}, {_ENTITY},
+  'done', '', '', '', e.cause
+FROM events e WHERE e.type IN ({_listed(tuple(COMMANDS))})
+UNION ALL
+SELECT r.position, {_time('r.time_us')}, r.time_us, r.actor, r.command, '', r.subject, r.kind, r.field, r.rule,
+  r.value, e.cause
+FROM refusals r JOIN events e ON e.position = r.position WHERE r.kind IN ('refused', 'denied')""",
+)
+
+# A wait is cut where the blocker of its list changed, then (when the job isn't behind another) where
+# its reason set changed: the pieces cover the wait without gap or overlap.
+_PIECES = f"""pieces AS (
+  SELECT w.job_id, w.kind, w.reason_set, coalesce(b.blocker, '') AS blocker,
+    max(w.from_position, coalesce(b.from_position, 0)) AS from_position,
+    CASE WHEN b.from_position > w.from_position THEN b.from_us ELSE w.from_us END AS from_us,
+    nullif(min(coalesce(w.to_position, {FOREVER}), coalesce(b.to_position, {FOREVER})), {FOREVER}) AS to_position,
+    CASE WHEN b.to_position < coalesce(w.to_position, {FOREVER}) THEN b.to_us ELSE w.to_us END AS to_us
+  FROM waits w LEFT JOIN list_blockers b ON w.kind <> 'held'
+    AND b.list = CASE WHEN EXISTS (SELECT 1 FROM list_blockers l WHERE l.list = 'queue:' || w.queue)
+      THEN 'queue:' || w.queue ELSE 'cluster' END
+    AND b.from_position < coalesce(w.to_position, {FOREVER})
+    AND coalesce(b.to_position, {FOREVER}) > w.from_position
+)"""
+
+PEND_REASONS_VIEW = View(
+    "pend_reasons",
+    "Why a job waited, as intervals that sum to its whole waiting time. An interval may have no length: "
+    "several things can happen at one moment.",
+    (
+        ("job_id", "Job"),
+        ("from_position", "Position of the event that began it"),
+        ("from_us", "Begin"),
+        ("to_position", "Position of the event that ended it; NULL while it lasts"),
+        ("to_us", "End; NULL while it lasts"),
+        ("code", "Code of the main reason"),
+        ("main_reason", "The main reason in words"),
+        ("reasons", "All reasons in words, grouped, with counts of hosts"),
+        ("never", "1 when even the empty cluster couldn't hold the job"),
+        ("reason_set", "Reason set, NULL when none applies"),
+        ("set_position", "Position of the reason set's event: with reason_set the key of its reason_details"),
+        ("blocker", "Job that held this one back, empty when none did"),
+    ),
+    f"""WITH {_PIECES}
+SELECT job_id, from_position, from_us, to_position, to_us, 'JOB_BEHIND',
+  'job ' || blocker || ' comes first and can''t start yet',
+  'job ' || blocker || ' comes first and can''t start yet', 0, NULL, NULL, blocker
+FROM pieces WHERE blocker NOT IN ('', job_id)
+UNION ALL
+SELECT job_id, from_position, from_us, to_position, to_us,
+  CASE kind WHEN 'held' THEN 'USER_STOP' ELSE 'JOB_NEW' END,
+  CASE kind WHEN 'held' THEN 'held by its user or an administrator' ELSE 'new job, not yet considered' END,
+  CASE kind WHEN 'held' THEN 'held by its user or an administrator' ELSE 'new job, not yet considered' END,
+  0, NULL, NULL, ''
+FROM pieces WHERE blocker IN ('', job_id) AND kind <> 'set'
+UNION ALL
+SELECT p.job_id, max(p.from_position, coalesce(s.from_position, 0)),
+  CASE WHEN s.from_position > p.from_position THEN s.from_us ELSE p.from_us END,
+  nullif(min(coalesce(p.to_position, {FOREVER}), coalesce(s.to_position, {FOREVER})), {FOREVER}),
+  CASE WHEN s.to_position < coalesce(p.to_position, {FOREVER}) THEN s.to_us ELSE p.to_us END,
+  coalesce(s.main_code, ''), coalesce(s.main_text, 'not in this log'), coalesce(s.summary, 'not in this log'),
+  coalesce(s.never, 0), p.reason_set, s.from_position, ''
+FROM pieces p LEFT JOIN reason_sets s ON s.set_number = p.reason_set
+  AND s.from_position < coalesce(p.to_position, {FOREVER})
+  AND coalesce(s.to_position, {FOREVER}) > p.from_position
+WHERE p.blocker IN ('', p.job_id) AND p.kind = 'set'""",
+)
+
+JOB_TIMES_VIEW = View(
+    "job_times",
+    "How long each job was in each state, microseconds; what lasts still counts up to the last event of the log.",
+    (
+        ("job_id", "Job"),
+        ("pend_us", "PEND and WAIT"),
+        ("psusp_us", "PSUSP: held"),
+        ("run_us", "RUN"),
+        ("ususp_us", "USUSP"),
+        ("ssusp_us", "SSUSP"),
+        ("unkwn_us", "UNKWN"),
+        ("total_us", "All of them"),
+    ),
+    """WITH spans AS (
+  SELECT job_id, state, coalesce(to_us, (SELECT max(time_us) FROM (
+    SELECT time_us FROM events ORDER BY position DESC LIMIT 1))) - from_us AS us
+  FROM job_states WHERE state NOT IN ('DONE', 'EXIT')
+)
+SELECT job_id,
+  sum(CASE WHEN state IN ('PEND', 'WAIT') THEN us ELSE 0 END),
+  sum(CASE state WHEN 'PSUSP' THEN us ELSE 0 END),
+  sum(CASE state WHEN 'RUN' THEN us ELSE 0 END),
+  sum(CASE state WHEN 'USUSP' THEN us ELSE 0 END),
+  sum(CASE state WHEN 'SSUSP' THEN us ELSE 0 END),
+  sum(CASE state WHEN 'UNKWN' THEN us ELSE 0 END),
+  sum(us)
+FROM spans GROUP BY job_id""",
+)
+
+JOB_FIGURES_VIEW = View(
+    "job_figures",
+    "Wait, run time and bounded slowdown of jobs that ran and ended, as everywhere else in XCE: wait = dispatch "
+    "- submit, slowdown = max(1, (wait + run) / max(run, 10 s)).",
+    (
+        ("job_id", "Job"),
+        ("user", "User"),
+        ("queue", "Queue"),
+        ("project", "Project"),
+        ("tasks", "Tasks"),
+        ("submit_us", "Submission"),
+        ("dispatch_us", "Last dispatch"),
+        ("finish_us", "End"),
+        ("wait_us", "Wait, microseconds"),
+        ("run_us", "Run time, microseconds"),
+        ("bounded_slowdown_milli", "Bounded slowdown, thousandths, rounded down"),
+    ),
+    """SELECT job_id, user, queue, project, tasks, submit_us, dispatch_us, finish_us,
+  dispatch_us - submit_us, finish_us - dispatch_us,
+  max(1000, (finish_us - submit_us) * 1000 / max(finish_us - dispatch_us, 10000000))
+FROM jobs WHERE dispatch_us IS NOT NULL AND finish_us IS NOT NULL""",
+)
+
+ALLOCATION_HOSTS_VIEW = View(
+    "allocation_hosts",
+    "Allocations host by host: who held what where, and when.",
+    (
+        ("job_id", "Job"),
+        ("attempt", "Execution"),
+        ("host", "Host"),
+        ("host_number", "Its number"),
+        ("tasks", "Tasks there"),
+        ("amounts", "Amounts reserved there, JSON object of resource to thousandths"),
+        ("from_us", "Since when"),
+        ("to_us", "Until when; NULL while it is held"),
+    ),
+    """SELECT a.job_id, a.attempt, h.host, h.host_number, a.tasks_per_host, a.amounts, a.from_us, a.to_us
+FROM allocations a JOIN hosts h
+  ON h.host_number BETWEEN a.first_number AND a.first_number + a.host_count - 1""",
+)
+
+REASON_HOSTS_VIEW = View(
+    "reason_hosts",
+    "Reasons host by host: what each host was short of for a reason set.",
+    (
+        ("set_number", "Reason set"),
+        ("from_position", "Position of the reason set's event"),
+        ("code", "Code of the reason"),
+        ("text", "The reason in words"),
+        ("resource", "Resource"),
+        ("host", "Host"),
+        ("host_number", "Its number"),
+        ("requested_milli", "Smallest amount that was tried there, thousandths"),
+        ("available_milli", "What it had available, thousandths"),
+    ),
+    """SELECT d.set_number, d.from_position, d.code, d.text, d.resource, h.host, h.host_number, d.requested_milli,
+  json_extract(span.value, '$[2]')
+FROM reason_details d JOIN json_each(d.hosts) span
+JOIN hosts h ON h.host_number BETWEEN json_extract(span.value, '$[0]')
+  AND json_extract(span.value, '$[0]') + json_extract(span.value, '$[1]') - 1""",
+)
+
+VIEWS = (
+    DECISIONS_VIEW, COMMANDS_VIEW, PEND_REASONS_VIEW, JOB_TIMES_VIEW, JOB_FIGURES_VIEW,
+    ALLOCATION_HOSTS_VIEW, REASON_HOSTS_VIEW,
+)

@@ -1,0 +1,103 @@
+"""
+Apply events of the scheduler, the cluster, its queues, and refusals.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from domain.envelope import Stamped
+from domain.events.queues import (
+    QueueActivated,
+    QueueClosed,
+    QueueDefined,
+    QueueInactivated,
+    QueueOpened,
+)
+from domain.events.refusals import AccessDenied, CommandRefused, ReportIgnored
+from domain.events.scheduler import (
+    ClockCorrected,
+    ClusterDefined,
+    SchedulerStarted,
+    SchedulerStopped,
+)
+from domain.ids import entity_of_stream
+from projections.scheduling.records import QueueRecord
+from projections.scheduling.state import State
+
+
+def scheduler_started(state: State, stamped: Stamped, event: SchedulerStarted) -> None:
+    """
+    Remember who runs the scheduler, and which versions of the plug-ins decide from now on.
+    """
+    state.stored.epoch = event.epoch
+    state.stored.pickers = event.pickers
+    state.stored.allocators = event.allocators
+    state.stored.running = True
+    state.capacity.freed += 1
+
+
+def scheduler_stopped(state: State, stamped: Stamped, event: SchedulerStopped) -> None:
+    """
+    Remember that it ended in good order.
+    """
+    state.stored.running = False
+
+
+def cluster_defined(state: State, stamped: Stamped, event: ClusterDefined) -> None:
+    """
+    Take the settings over.
+    """
+    state.stored.cluster = event.settings
+    state.capacity.freed += 1
+
+
+def queue_defined(state: State, stamped: Stamped, event: QueueDefined) -> None:
+    """
+    Make or change a queue.
+    """
+    _set_queue(state, stamped, event.spec)
+
+
+def _set_queue(state: State, stamped: Stamped, spec: Any) -> None:
+    name = entity_of_stream(stamped.stream)[1]
+    queue = state.stored.queues.get(name)
+    if queue is None:
+        queue = state.stored.queues[name] = QueueRecord(name, spec)
+    queue.spec = spec
+    state.picker.on_queue_update(queue)
+    state.capacity.freed += 1
+
+
+def _queue_with(**changes: bool) -> Any:
+    """
+    Return a function that changes switches of the stream's queue.
+    """
+
+    def change(state: State, stamped: Stamped, event: object) -> None:
+        queue = state.stored.queues[entity_of_stream(stamped.stream)[1]]
+        _set_queue(state, stamped, queue.spec.model_copy(update=changes))
+
+    return change
+
+
+def nothing(state: State, stamped: Stamped, event: object) -> None:
+    """
+    Change nothing: the event is for history alone.
+    """
+
+
+APPLY: Final[dict[Any, Any]] = {
+    SchedulerStarted: scheduler_started,
+    SchedulerStopped: scheduler_stopped,
+    ClockCorrected: nothing,
+    ClusterDefined: cluster_defined,
+    QueueDefined: queue_defined,
+    QueueOpened: _queue_with(is_open=True),
+    QueueClosed: _queue_with(is_open=False),
+    QueueActivated: _queue_with(is_active=True),
+    QueueInactivated: _queue_with(is_active=False),
+    CommandRefused: nothing,
+    AccessDenied: nothing,
+    ReportIgnored: nothing,
+}

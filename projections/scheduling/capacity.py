@@ -1,0 +1,228 @@
+"""
+What hosts have left, in columns: one integer array per resource, indexed by host number.
+
+All of it is derived from workers and live jobs, kept up to date by ``apply`` and rebuilt after a restore; the rebuilt
+columns must equal the kept ones. Amounts are thousandths, slots are whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from domain.allocations import Allocation, HostRun
+from domain.errors import InvariantBroken
+from projections.scheduling.records import JobRecord, WorkerRecord
+
+Column = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+NOTHING_REPORTED = -1
+
+
+class ResourceColumn:
+    """
+    Hold one resource over all hosts.
+
+    For a real resource (the operating system measures it): available = max(0, min(reported - unused, total -
+    charged)), and the total where nothing is reported; unused is the sum over jobs of max(0, reserved - actual). For a
+    virtual one: total - charged.
+    """
+
+    __slots__ = ("available", "charged", "is_real", "reported", "total", "unused")
+
+    def __init__(self, hosts: int) -> None:
+        self.total: Column = np.zeros(hosts, np.int64)
+        self.charged: Column = np.zeros(hosts, np.int64)
+        self.unused: Column = np.zeros(hosts, np.int64)
+        self.reported: Column = np.full(hosts, NOTHING_REPORTED, np.int64)
+        self.available: Column = np.zeros(hosts, np.int64)
+        self.is_real: Mask = np.zeros(hosts, np.bool_)
+
+    def grow(self, hosts: int) -> None:
+        """
+        Make room for more hosts.
+        """
+        more = hosts - len(self.total)
+        for name in ("total", "charged", "unused", "available"):
+            setattr(self, name, np.append(getattr(self, name), np.zeros(more, np.int64)))
+        self.reported = np.append(self.reported, np.full(more, NOTHING_REPORTED, np.int64))
+        self.is_real = np.append(self.is_real, np.zeros(more, np.bool_))
+
+    def settle(self, first: int, stop: int) -> None:
+        """
+        Work out again what is available on the hosts from first up to stop.
+        """
+        span = slice(first, stop)
+        left = self.total[span] - self.charged[span]
+        reported = self.reported[span]
+        measured = np.where(
+            self.is_real[span] & (reported != NOTHING_REPORTED),
+            np.minimum(reported - self.unused[span], left),
+            left,
+        )
+        self.available[span] = np.maximum(measured, 0)
+
+
+class Capacity:
+    """
+    Hold the free slots and the resources of all hosts.
+
+    ``freed`` counts what may let a job start that couldn't before; ``changed`` counts every change of capacity;
+    ``status`` counts changes of which hosts there are and which of them take jobs.
+    """
+
+    def __init__(self) -> None:
+        self.hosts = 0
+        self.slots: Column = np.zeros(0, np.int64)
+        self.used: Column = np.zeros(0, np.int64)
+        self.takes_jobs: Mask = np.zeros(0, np.bool_)
+        self.usable: Column = np.zeros(0, np.int64)
+        self.usable_total = 0
+        self.resources: dict[str, ResourceColumn] = {}
+        self.freed = 0
+        self.changed = 0
+        self.status = 0
+
+    # -- hosts
+
+    def set_host(self, worker: WorkerRecord) -> None:
+        """
+        Take over what a worker has, and whether it takes jobs.
+        """
+        if worker.number >= self.hosts:
+            self._grow(worker.number + 1)
+        number = worker.number
+        self.slots[number] = worker.slots
+        for column in self.resources.values():
+            column.total[number] = 0
+            column.is_real[number] = False
+        for resource in worker.resources:
+            column = self.resources.setdefault(resource.name, ResourceColumn(self.hosts))
+            column.total[number] = resource.total_milli
+            column.is_real[number] = resource.is_real
+        self.set_load(worker)
+        self.set_status(worker)
+
+    def set_status(self, worker: WorkerRecord) -> None:
+        """
+        Take over whether the worker takes jobs.
+        """
+        self.takes_jobs[worker.number] = worker.takes_jobs
+        self._settle_slots(worker.number, worker.number + 1)
+        self.status += 1
+        self.freed += 1
+        self.changed += 1
+
+    def set_load(self, worker: WorkerRecord) -> None:
+        """
+        Take over what the worker reported as free.
+        """
+        number = worker.number
+        for name, column in self.resources.items():
+            column.reported[number] = worker.load.get(name, NOTHING_REPORTED)
+            column.settle(number, number + 1)
+        self.freed += 1
+        self.changed += 1
+
+    def _grow(self, hosts: int) -> None:
+        more = hosts - self.hosts
+        self.slots = np.append(self.slots, np.zeros(more, np.int64))
+        self.used = np.append(self.used, np.zeros(more, np.int64))
+        self.usable = np.append(self.usable, np.zeros(more, np.int64))
+        self.takes_jobs = np.append(self.takes_jobs, np.zeros(more, np.bool_))
+        for column in self.resources.values():
+            column.grow(hosts)
+        self.hosts = hosts
+
+    def _settle_slots(self, first: int, stop: int) -> None:
+        """
+        Work out again the slots that a new job may take on the hosts from first up to stop.
+        """
+        span = slice(first, stop)
+        before = int(self.usable[span].sum())
+        free = np.maximum(self.slots[span] - self.used[span], 0)
+        self.usable[span] = np.where(self.takes_jobs[span], free, 0)
+        self.usable_total += int(self.usable[span].sum()) - before
+
+    # -- jobs
+
+    def take(self, allocation: Allocation) -> None:
+        """
+        Charge an allocation that has just been made.
+        """
+        for run in allocation.runs:
+            self._charge_run(run, 1)
+        self.changed += 1
+
+    def give_back(self, job: JobRecord) -> None:
+        """
+        Release everything that a live job holds, with what it was charged for overage.
+        """
+        if job.allocation is None:
+            rule = "a job that releases its hosts has an allocation"
+            raise InvariantBroken(rule, job.stream)
+        for number in sorted(job.actual):
+            self.reconcile(job, number, {})
+        for run in job.allocation.runs:
+            self._charge_run(run, -1)
+        self.freed += 1
+        self.changed += 1
+
+    def _charge_run(self, run: HostRun, sign: int) -> None:
+        first, stop = run.first, run.first + run.hosts
+        self.used[first:stop] += sign * run.tasks
+        self._settle_slots(first, stop)
+        for amount in run.amounts:
+            column = self.resources[amount.resource]
+            column.charged[first:stop] += sign * amount.milli
+            column.unused[first:stop] += sign * amount.milli
+            column.settle(first, stop)
+
+    def reconcile(self, job: JobRecord, number: int, actual: dict[str, int]) -> None:
+        """
+        Bring a job's charges on one host in line with what it was seen to use.
+
+        Only the difference is applied, and only to resources that the job reserved.
+        """
+        before = job.actual.get(number, {})
+        for name, reserved in reserved_on(job, number).items():
+            old, new = before.get(name, 0), actual.get(name, 0)
+            column = self.resources[name]
+            column.charged[number] += max(0, new - reserved) - max(0, old - reserved)
+            column.unused[number] += max(0, reserved - new) - max(0, reserved - old)
+            column.settle(number, number + 1)
+        if actual:
+            job.actual[number] = actual
+        else:
+            job.actual.pop(number, None)
+
+
+def reserved_on(job: JobRecord, number: int) -> dict[str, int]:
+    """
+    Return what a job reserved on one host: resource -> thousandths.
+    """
+    reserved: dict[str, int] = {}
+    for run in job.allocation.runs if job.allocation else ():
+        if run.first <= number < run.first + run.hosts:
+            for amount in run.amounts:
+                reserved[amount.resource] = reserved.get(amount.resource, 0) + amount.milli
+    return reserved
+
+
+def derive(workers: Iterable[WorkerRecord], live: Iterable[JobRecord]) -> Capacity:
+    """
+    Work out all columns from the workers and the live jobs: the specification of what ``apply`` keeps.
+    """
+    capacity = Capacity()
+    for worker in workers:
+        capacity.set_host(worker)
+    for job in live:
+        seen, job.actual = job.actual, {}
+        if job.allocation is not None:
+            capacity.take(job.allocation)
+        for number, actual in seen.items():
+            capacity.reconcile(job, number, actual)
+    return capacity

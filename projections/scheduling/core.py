@@ -1,0 +1,173 @@
+"""
+The scheduling core: commands in, events out; events in, state on; a moment in, decisions out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from domain.envelope import Stamped
+from domain.errors import InvariantBroken, Refused
+from domain.event import Event
+from domain.events.session import SessionHeld
+from domain.ids import SESSION
+from projections.scheduling.apply import APPLY
+from projections.scheduling.handle import HANDLE
+from projections.scheduling.handle.answers import NewEvents
+from projections.scheduling.pickers.protocol import JobPicker
+from projections.scheduling.placement.runner import PlacementRunner
+from projections.scheduling.plugins import Plugins
+from projections.scheduling.records import StoredState
+from projections.scheduling.session import Session
+from projections.scheduling.snapshot import SCHEMA, dump_state, load_state
+from projections.scheduling.state import State
+
+__all__ = ["SCHEMA", "Core"]
+
+
+class Core:
+    """
+    Fold events into a state and decide from it. Passive: it does nothing until it is called, and reads no clock.
+
+    Args:
+        plugins: Pickers and allocators by name.
+        stored: A state to go on from; empty when None.
+        plain: Decide literally by the specification, slowly: for tests that compare.
+
+    ``is_cut_short`` says that the last session stopped at its most decisions and must go on.
+    """
+
+    def __init__(
+        self,
+        plugins: Plugins | None = None,
+        stored: StoredState | None = None,
+        *,
+        plain: bool = False,
+    ) -> None:
+        self.plugins = plugins or Plugins()
+        self._plain = plain
+        self.is_cut_short = False
+        self._adopt(stored or StoredState())
+
+    def _adopt(self, stored: StoredState) -> None:
+        """
+        Take over a stored state and rebuild every index.
+        """
+        settings = stored.cluster
+        self._picker_name = settings.picker if settings else next(iter(self.plugins.pickers))
+        self.state = State(stored, self._new_picker(self._picker_name))
+        self._runner = PlacementRunner(
+            self.state.capacity, self.plugins.allocators, plain=self._plain
+        )
+
+    def _new_picker(self, name: str) -> JobPicker:
+        factory: Callable[[], JobPicker] | None = self.plugins.pickers.get(name)
+        if factory is None:
+            known = ", ".join(sorted(self.plugins.pickers))
+            raise Refused("picker", f"must be one of {known}", name)
+        return factory()
+
+    # -- commands and events
+
+    def handle(self, command: Any, *, actor: str, now_us: int) -> NewEvents:
+        """
+        Check a command or report against the state; nothing is changed.
+
+        Args:
+            command: One of ``domain.commands``.
+            actor: The user on whose behalf, "" for the scheduler itself.
+            now_us: The driver's stamp, not before the last one.
+
+        Returns:
+            (stream, event) in order; empty when everything is so already.
+
+        Raises:
+            Refused: The command can't be honoured; field and rule are named.
+            Conflict: Somebody else was first.
+        """
+        return HANDLE[type(command)](self.state, command, actor)
+
+    def apply(self, stamped: Stamped) -> None:
+        """
+        Fold one event into the state.
+
+        Raises:
+            InvariantBroken: Its version or time doesn't follow what was applied before.
+        """
+        stored = self.state.stored
+        stream = stamped.stream
+        version = stored.versions.get(stream, 0) + 1
+        if stamped.version != version or stamped.time_us < stored.time_us:
+            rule = f"version {version} at or after {stored.time_us} follows in {stream}"
+            raise InvariantBroken(rule, f"got version {stamped.version} at {stamped.time_us}")
+        event = stamped.event
+        APPLY[type(event)](self.state, stamped, event)
+        # Forgetting its jobs drops their versions; the stream of the event itself always stays.
+        stored.versions[stream] = version
+        stored.time_us = stamped.time_us
+        stored.events += 1
+        if stored.cluster is not None and stored.cluster.picker != self._picker_name:
+            self._adopt(stored)
+
+    # -- sessions
+
+    def session(self, now_us: int) -> list[Stamped]:
+        """
+        Hold a session: decide, and apply each decision as it is made.
+
+        Args:
+            now_us: The driver's stamp, not before the last one.
+
+        Returns:
+            The session event followed by its decisions, one step; empty when nothing was decided, and then nothing has
+            changed.
+        """
+        stored = self.state.stored
+        if stored.cluster is None:
+            return []
+        made: list[Stamped] = []
+
+        def decide(stream: str, event: Event) -> None:
+            if not made:
+                number = stored.session_number + 1
+                self._stamp(made, SESSION, SessionHeld(number=number), now_us)
+            self._stamp(made, stream, event, now_us)
+
+        complete = Session(self.state, self._runner, decide, now_us).hold()
+        self.is_cut_short = not complete
+        if made:
+            made[-1] = made[-1]._replace(ends_step=True)
+        return made
+
+    def _stamp(self, made: list[Stamped], stream: str, event: Event, now_us: int) -> None:
+        stored = self.state.stored
+        cause = f"session {stored.session_number + (not made)}"
+        version = stored.versions.get(stream, 0) + 1
+        stamped = Stamped(stream, version, now_us, "", cause, event, ends_step=False)
+        self.apply(stamped)
+        made.append(stamped)
+
+    def next_wakeup(self, now_us: int) -> int | None:
+        """
+        Return the next moment after ``now_us`` at which a session may decide something without a new event.
+
+        Nothing is timed yet. A session that was cut short (``is_cut_short``) goes on at the same stamp, after the
+        commands that wait.
+        """
+        return None
+
+    # -- snapshots
+
+    def snapshot(self) -> bytes:
+        """
+        Return the whole stored state as canonical JSON.
+        """
+        return dump_state(self.state.stored)
+
+    @classmethod
+    def restore(cls, data: bytes, plugins: Plugins | None = None, *, plain: bool = False) -> Core:
+        """
+        Return a core that goes on from a snapshot.
+        """
+        return cls(plugins, load_state(data), plain=plain)

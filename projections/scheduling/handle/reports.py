@@ -1,0 +1,240 @@
+"""
+Handle reports of workers. A report that is stale or doesn't fit gives *report ignored* and changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from domain.commands.reports import (
+    JobCouldNotStartReport,
+    JobFinishedReport,
+    JobStartedReport,
+    JoinWorker,
+    LeaveWorker,
+    MarkUnreachable,
+    OrderDoneReport,
+    WorkerReport,
+)
+from domain.errors import Refused
+from domain.event import Event
+from domain.events.jobs import JobCouldNotStart, JobFinished, JobStarted
+from domain.events.refusals import ReportIgnored
+from domain.events.workers import (
+    WorkerBecameUnreachable,
+    WorkerCameBack,
+    WorkerJoined,
+    WorkerLeft,
+    WorkerOrderDone,
+    WorkerReported,
+)
+from domain.ids import REFUSALS, job_stream, worker_stream
+from domain.job_states import LIVE
+from projections.scheduling.handle.answers import NewEvents
+from projections.scheduling.records import JobRecord, WorkerRecord
+from projections.scheduling.state import State
+
+TERM_OWNER: Final = "TERM_OWNER"
+TERM_ADMIN: Final = "TERM_ADMIN"
+
+JobReport = JobStartedReport | JobCouldNotStartReport | JobFinishedReport
+
+
+def join(state: State, command: JoinWorker, actor: str) -> NewEvents:
+    """
+    Let a worker in: the first time under the next host number, later in its next incarnation.
+    """
+    names = [resource.name for resource in command.resources]
+    if len(set(names)) < len(names):
+        raise Refused("resources", "must name each resource once", ", ".join(names))
+    known = state.stored.workers.get(command.worker)
+    event = WorkerJoined(
+        incarnation=1 if known is None else known.incarnation + 1,
+        host_number=len(state.stored.workers) if known is None else known.number,
+        slots=command.slots,
+        resources=command.resources,
+        attributes=command.attributes,
+    )
+    return [(worker_stream(command.worker), event)]
+
+
+def leave(state: State, command: LeaveWorker, actor: str) -> NewEvents:
+    """
+    Let a worker go.
+    """
+    worker = state.worker(command.worker)
+    stale = _stale_worker(worker, command.incarnation)
+    if stale or worker.left:
+        return _ignored("leave", command, stale or "it has left already")
+    return [(worker_stream(worker.name), WorkerLeft(incarnation=command.incarnation))]
+
+
+def mark_unreachable(state: State, command: MarkUnreachable, actor: str) -> NewEvents:
+    """
+    Note that a worker is silent; noting it twice changes nothing.
+    """
+    worker = state.worker(command.worker)
+    if worker.incarnation != command.incarnation or worker.left:
+        return []
+    if worker.unreachable_us is not None:
+        return []
+    event = WorkerBecameUnreachable(silent_us=command.silent_us)
+    return [(worker_stream(worker.name), event)]
+
+
+def usage(state: State, command: WorkerReport, actor: str) -> NewEvents:
+    """
+    Take in load and usage. A job's usage that is stale is left out.
+    """
+    worker = state.worker(command.worker)
+    stale = _stale_worker(worker, command.incarnation)
+    if stale:
+        return _ignored("usage", command, stale)
+    current = tuple(
+        seen
+        for seen in command.jobs
+        if (job := state.live.get(job_stream(seen.job_id))) is not None
+        and job.attempt == seen.attempt
+        and _runs_on(job, worker)
+    )
+    event = WorkerReported(incarnation=command.incarnation, load=command.load, jobs=current)
+    return [*_back(worker), (worker_stream(worker.name), event)]
+
+
+def started(state: State, command: JobStartedReport, actor: str) -> NewEvents:
+    """
+    Take in that an attempt began; the second report of it is ignored.
+    """
+    job, problem = _attempt(state, command)
+    if job is None or problem:
+        return _ignored("started", command, problem)
+    if job.start_us is not None:
+        return _ignored("started", command, "it is known already")
+    event = JobStarted(
+        attempt=command.attempt, pid=command.pid, process_group=command.process_group
+    )
+    return _with_worker_back(state, command, job, event)
+
+
+def could_not_start(state: State, command: JobCouldNotStartReport, actor: str) -> NewEvents:
+    """
+    Take in that an attempt couldn't begin.
+    """
+    job, problem = _attempt(state, command)
+    if job is None or problem:
+        return _ignored("could not start", command, problem)
+    event = JobCouldNotStart(attempt=command.attempt, why=command.why)
+    return _with_worker_back(state, command, job, event)
+
+
+def finished(state: State, command: JobFinishedReport, actor: str) -> NewEvents:
+    """
+    Take in that an attempt ended; a kill that was ordered is then the reason.
+    """
+    job, problem = _attempt(state, command)
+    if job is None or problem:
+        return _ignored("finished", command, problem)
+    event = JobFinished(
+        attempt=command.attempt,
+        exit_code=command.exit_code,
+        signal=command.signal,
+        why=why_killed(job) if job.kill_order else "",
+        cpu_us=command.cpu_us,
+        max_rss_kib=command.max_rss_kib,
+    )
+    return _with_worker_back(state, command, job, event)
+
+
+def why_killed(job: JobRecord) -> str:
+    """
+    Return LSF's termination reason of a job that somebody asked to kill.
+    """
+    return TERM_OWNER if job.kill_actor == job.spec.user else TERM_ADMIN
+
+
+def order_done(state: State, command: OrderDoneReport, actor: str) -> NewEvents:
+    """
+    Take in that an order was carried out.
+    """
+    worker = state.worker(command.worker)
+    stale = _stale_worker(worker, command.incarnation)
+    if not stale and not worker.last_order_done < command.order_number <= worker.last_order:
+        stale = "no such order is open"
+    if stale:
+        return _ignored("order done", command, stale)
+    event = WorkerOrderDone(
+        incarnation=command.incarnation,
+        order_number=command.order_number,
+        outcome=command.outcome,
+    )
+    return [*_back(worker), (worker_stream(worker.name), event)]
+
+
+# -- what is stale
+
+
+def _stale_worker(worker: WorkerRecord, incarnation: int) -> str:
+    if worker.incarnation == incarnation:
+        return ""
+    return f"its incarnation is {worker.incarnation} now"
+
+
+def _attempt(state: State, command: JobReport) -> tuple[JobRecord | None, str]:
+    """
+    Return the job whose live attempt a report is about, and "", or what is wrong with the report.
+    """
+    worker = state.worker(command.worker)
+    stale = _stale_worker(worker, command.incarnation)
+    if stale:
+        return None, stale
+    job = state.stored.jobs.get(job_stream(command.job_id))
+    if job is None:
+        return None, "no such job is known"
+    if job.attempt != command.attempt:
+        return job, f"its attempt is {job.attempt} now"
+    if job.state not in LIVE:
+        return job, f"the job is {job.state.value}"
+    if not _runs_on(job, worker):
+        return job, "the job isn't on this worker"
+    return job, ""
+
+
+def _runs_on(job: JobRecord, worker: WorkerRecord) -> bool:
+    runs = job.allocation.runs if job.allocation is not None else ()
+    return any(run.first <= worker.number < run.first + run.hosts for run in runs)
+
+
+def _with_worker_back(
+    state: State, command: JobReport, job: JobRecord, event: Event
+) -> NewEvents:
+    return [*_back(state.worker(command.worker)), (job.stream, event)]
+
+
+def _back(worker: WorkerRecord) -> NewEvents:
+    if worker.unreachable_us is None:
+        return []
+    return [(worker_stream(worker.name), WorkerCameBack(incarnation=worker.incarnation))]
+
+
+def _ignored(report: str, command: Any, why: str) -> NewEvents:
+    event = ReportIgnored(
+        report=report,
+        worker=command.worker,
+        incarnation=command.incarnation,
+        job_id=getattr(command, "job_id", ""),
+        attempt=getattr(command, "attempt", 0),
+        why=why,
+    )
+    return [(REFUSALS, event)]
+
+
+HANDLE: Final[dict[Any, Any]] = {
+    JoinWorker: join,
+    LeaveWorker: leave,
+    MarkUnreachable: mark_unreachable,
+    WorkerReport: usage,
+    JobStartedReport: started,
+    JobCouldNotStartReport: could_not_start,
+    JobFinishedReport: finished,
+    OrderDoneReport: order_done,
+}

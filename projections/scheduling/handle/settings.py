@@ -1,0 +1,135 @@
+"""
+Handle commands about the scheduler, the cluster, its queues and its hosts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from domain.commands.settings import (
+    CloseWorker,
+    DefineCluster,
+    DefineQueue,
+    OpenWorker,
+    SetQueue,
+    StartScheduler,
+    StopScheduler,
+)
+from domain.errors import Refused
+from domain.event import Event
+from domain.events.queues import (
+    QueueActivated,
+    QueueClosed,
+    QueueDefined,
+    QueueInactivated,
+    QueueOpened,
+)
+from domain.events.scheduler import ClusterDefined, SchedulerStarted, SchedulerStopped
+from domain.events.workers import WorkerClosed, WorkerOpened
+from domain.ids import CLUSTER, SCHEDULER, queue_stream, worker_stream
+from projections.scheduling.handle.answers import NewEvents
+from projections.scheduling.placement.runner import SERIAL
+from projections.scheduling.state import State
+
+
+def start_scheduler(state: State, command: StartScheduler, actor: str) -> NewEvents:
+    """
+    Note who runs the scheduler from now on.
+    """
+    event = SchedulerStarted(
+        epoch=command.epoch,
+        holder=command.holder,
+        boot_id=command.boot_id,
+        code_version=command.code_version,
+        pickers=command.pickers,
+        allocators=command.allocators,
+    )
+    return [(SCHEDULER, event)]
+
+
+def stop_scheduler(state: State, command: StopScheduler, actor: str) -> NewEvents:
+    """
+    Note that the scheduler ends.
+    """
+    return [(SCHEDULER, SchedulerStopped(why=command.why))]
+
+
+def define_cluster(state: State, command: DefineCluster, actor: str) -> NewEvents:
+    """
+    Change the settings; plug-ins that nobody knows are refused here, not when they are first used.
+    """
+    settings = command.settings
+    pickers = [plugin.name for plugin in state.stored.pickers]
+    if settings.picker not in pickers:
+        raise Refused("picker", f"must be one of {', '.join(pickers)}", settings.picker)
+    allocators = [plugin.name for plugin in state.stored.allocators if plugin.name != SERIAL]
+    if not settings.allocators:
+        raise Refused("allocators", "must name one at least")
+    for name in settings.allocators:
+        if name not in allocators:
+            raise Refused("allocators", f"must be of {', '.join(allocators)}", name)
+    if settings.default_queue not in state.stored.queues and state.stored.queues:
+        raise Refused("default_queue", "must name a queue that exists", settings.default_queue)
+    if state.stored.cluster == settings:
+        return []
+    return [(CLUSTER, ClusterDefined(settings=settings))]
+
+
+def define_queue(state: State, command: DefineQueue, actor: str) -> NewEvents:
+    """
+    Make a queue, or change one.
+    """
+    if command.spec.picker:
+        raise Refused(
+            "picker", "a queue can't name a picker of its own yet", command.spec.picker,
+            "Set the cluster's picker instead.",
+        )
+    known = state.stored.queues.get(command.queue)
+    if known is not None and known.spec == command.spec:
+        return []
+    return [(queue_stream(command.queue), QueueDefined(spec=command.spec))]
+
+
+def set_queue(state: State, command: SetQueue, actor: str) -> NewEvents:
+    """
+    Turn a switch of a queue; turning it to where it is changes nothing.
+    """
+    spec = state.queue(command.queue).spec
+    now, event = {
+        "open": (spec.is_open, QueueOpened()),
+        "closed": (not spec.is_open, QueueClosed()),
+        "active": (spec.is_active, QueueActivated()),
+        "inactive": (not spec.is_active, QueueInactivated()),
+    }[command.to]
+    return [] if now else _one(queue_stream(command.queue), event)
+
+
+def close_worker(state: State, command: CloseWorker, actor: str) -> NewEvents:
+    """
+    Close a host to new jobs; closing it again changes nothing.
+    """
+    worker = state.worker(command.worker)
+    return [] if worker.closed else _one(worker_stream(worker.name), WorkerClosed(why=command.why))
+
+
+def open_worker(state: State, command: OpenWorker, actor: str) -> NewEvents:
+    """
+    Open a host; opening an open one changes nothing.
+    """
+    worker = state.worker(command.worker)
+    return _one(worker_stream(worker.name), WorkerOpened()) if worker.closed else []
+
+
+def _one(stream: str, event: Event) -> NewEvents:
+    return [(stream, event)]
+
+
+HANDLE: Final[dict[Any, Any]] = {
+    StartScheduler: start_scheduler,
+    StopScheduler: stop_scheduler,
+    DefineCluster: define_cluster,
+    DefineQueue: define_queue,
+    SetQueue: set_queue,
+    CloseWorker: close_worker,
+    OpenWorker: open_worker,
+}

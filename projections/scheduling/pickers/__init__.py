@@ -1,0 +1,3 @@
+"""
+Job pickers: plug-ins that say which job is next.
+"""

@@ -1,0 +1,122 @@
+"""
+What a job picker supplies.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from projections.scheduling.records import JobRecord, QueueRecord
+
+
+class PickerView(Protocol):
+    """
+    Be what a picker may ask of the core: whether a job may be tried now, and the queue it is in.
+    """
+
+    def is_ready(self, job: JobRecord) -> bool:
+        """
+        Say whether the job may be tried in this session.
+        """
+        ...
+
+    def queue_of(self, job: JobRecord) -> QueueRecord:
+        """
+        Return the job's queue.
+        """
+        ...
+
+    def fingerprint_of(self, job: JobRecord) -> str:
+        """
+        Return the job's request in canonical words.
+        """
+        ...
+
+    def epoch_of(self, fingerprint: str) -> int:
+        """
+        Return a count that rises whenever a request proved impossible must be tried again.
+        """
+        ...
+
+
+class JobPicker(Protocol):
+    """
+    Say which job is next. A picker keeps indexes only; they are rebuilt by pushing every waiting job again.
+
+    ``version`` rises whenever the rules change, so that a replay can tell "the policy changed".
+    """
+
+    name: str
+    version: int
+
+    def init(self, view: PickerView) -> None:
+        """
+        Begin with no job.
+        """
+        ...
+
+    def fini(self) -> None:
+        """
+        End.
+        """
+        ...
+
+    def on_queue_update(self, queue: QueueRecord) -> None:
+        """
+        Learn that a queue was defined or changed.
+        """
+        ...
+
+    def on_job_push(self, job: JobRecord) -> None:
+        """
+        Learn that a job is pending: submitted, its hold lifted, or requeued.
+        """
+        ...
+
+    def on_job_state_change(self, job: JobRecord) -> None:
+        """
+        Learn that a job is no longer pending.
+        """
+        ...
+
+    def on_job_update(self, job: JobRecord) -> None:
+        """
+        Learn that a pending job's request or place changed.
+        """
+        ...
+
+    def begin_session(self) -> None:
+        """
+        Begin a session.
+        """
+        ...
+
+    def next_job(self) -> JobRecord | None:
+        """
+        Return the next job to try, each at most once a session; None ends the session.
+        """
+        ...
+
+    def on_dispatch(self, job: JobRecord) -> None:
+        """
+        Learn that the job just returned was placed.
+        """
+        ...
+
+    def on_pend(self, job: JobRecord) -> None:
+        """
+        Learn that the job just returned couldn't be placed.
+        """
+        ...
+
+    def end_session(self) -> None:
+        """
+        End the session.
+        """
+        ...
+
+    def blocker(self) -> JobRecord | None:
+        """
+        Return the job that held back the rest of its list in this session, None when none did.
+        """
+        ...

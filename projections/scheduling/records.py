@@ -1,0 +1,180 @@
+"""
+The rows of the core's state. Everything here is stored in snapshots, complete, by introspection.
+
+Times are microseconds UTC, amounts thousandths of the base unit. Only ``apply`` changes a record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from domain.allocations import Allocation
+from domain.amounts import Attribute, HostResource
+from domain.cluster import ClusterSettings
+from domain.events.scheduler import PluginVersion
+from domain.job_states import JobState
+from domain.jobs import JobSpec
+from domain.queues import QueueSpec
+from domain.reasons import PendReason
+
+
+@dataclass(slots=True)
+class JobRecord:
+    """
+    Hold one job, from its submission until it is forgotten.
+
+    ``queue_us`` orders equals: it is the submission time until a requeue. ``actual`` holds what the job was seen to
+    use: host number -> resource -> thousandths. ``kill_order`` is the number of the order to its first host, 0 when
+    none was given.
+    """
+
+    number: int
+    index: int
+    stream: str
+    spec: JobSpec
+    submit_us: int
+    queue_us: int
+    since_us: int
+    state: JobState = JobState.PEND
+    attempt: int = 0
+    allocation: Allocation | None = None
+    session_number: int = 0
+    session_index: int = 0
+    reason_set: int = 0
+    dispatch_us: int | None = None
+    start_us: int | None = None
+    finish_us: int | None = None
+    pid: int = 0
+    process_group: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+    why: str = ""
+    cpu_us: int = 0
+    max_rss_kib: int = 0
+    processes: int = 0
+    actual: dict[int, dict[str, int]] = field(default_factory=dict)
+    kill_actor: str | None = None
+    kill_order: int = 0
+    pend_us: int = 0
+    held_us: int = 0
+    run_us: int = 0
+    unknown_us: int = 0
+    key: str = ""
+
+    @property
+    def job_id(self) -> str:
+        """
+        Return the id that users see.
+        """
+        return f"{self.number}[{self.index}]" if self.index else str(self.number)
+
+
+@dataclass(slots=True)
+class WorkerRecord:
+    """
+    Hold one worker. ``number`` is its place in host order, given at its first join.
+
+    ``load`` is the last report: resource -> thousandths free by the operating system's figures.
+    """
+
+    name: str
+    number: int
+    incarnation: int
+    slots: int
+    resources: tuple[HostResource, ...]
+    attributes: tuple[Attribute, ...]
+    joined_us: int
+    report_us: int
+    closed: bool = False
+    closed_why: str = ""
+    unreachable_us: int | None = None
+    left: bool = False
+    load: dict[str, int] = field(default_factory=dict)
+    last_order: int = 0
+    last_order_done: int = 0
+
+    @property
+    def takes_jobs(self) -> bool:
+        """
+        Say whether new tasks may be placed on it.
+        """
+        return not (self.closed or self.left or self.unreachable_us is not None)
+
+
+@dataclass(slots=True)
+class QueueRecord:
+    """
+    Hold one queue.
+    """
+
+    name: str
+    spec: QueueSpec
+
+
+@dataclass(slots=True)
+class ReasonSet:
+    """
+    Hold why the jobs of one request wait; ``empty_since_us`` is None while jobs are in it.
+    """
+
+    number: int
+    fingerprint: str
+    never: bool
+    reasons: tuple[PendReason, ...]
+    since_us: int
+    empty_since_us: int | None = None
+
+
+@dataclass(slots=True)
+class KeyRecord:
+    """
+    Hold the answer to a keyed submission.
+    """
+
+    stream: str
+    digest: str
+    time_us: int
+
+
+@dataclass(slots=True)
+class Document:
+    """
+    Hold what a plug-in must remember, as canonical JSON; changed only while events are applied.
+    """
+
+    version: int
+    text: str
+
+
+@dataclass(slots=True)
+class StoredState:
+    """
+    Hold the whole state of the core: a function of the events applied, and nothing else.
+
+    Args:
+        time_us: Stamp of the last event.
+        versions: Version of every live stream.
+        jobs: By stream, in order of submission; ended ones until they are forgotten.
+        workers: By name, in order of joining.
+        keys: Key of a submission -> its answer, in order of arrival.
+        blocker: Stream of the job that holds back its list, "" when none does.
+    """
+
+    time_us: int = 0
+    events: int = 0
+    cluster: ClusterSettings | None = None
+    epoch: int = 0
+    pickers: tuple[PluginVersion, ...] = ()
+    allocators: tuple[PluginVersion, ...] = ()
+    versions: dict[str, int] = field(default_factory=dict)
+    jobs: dict[str, JobRecord] = field(default_factory=dict)
+    workers: dict[str, WorkerRecord] = field(default_factory=dict)
+    queues: dict[str, QueueRecord] = field(default_factory=dict)
+    reason_sets: dict[int, ReasonSet] = field(default_factory=dict)
+    keys: dict[str, KeyRecord] = field(default_factory=dict)
+    documents: dict[str, Document] = field(default_factory=dict)
+    highest_job: int = 0
+    highest_reason_set: int = 0
+    session_number: int = 0
+    blocker: str = ""
+    running: bool = False

@@ -1,0 +1,55 @@
+"""
+Why hosts take no jobs, whatever the job; and why a job waits by its own state alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from domain.job_states import JobState
+from domain.reasons import PendReason, ReasonCode
+from projections.scheduling.placement.shortages import status_reasons
+from projections.scheduling.records import JobRecord
+from projections.scheduling.state import State
+
+
+def with_status(reasons: tuple[PendReason, ...], state: State) -> tuple[PendReason, ...]:
+    """
+    Return a placement's reasons after those of hosts that take no jobs; never empty.
+    """
+    return (*status_of_hosts(state), *reasons)
+
+
+def status_of_hosts(state: State) -> list[PendReason]:
+    """
+    Return the reasons of hosts that take no jobs; the first cause that holds counts: left, unreachable, closed.
+    """
+    hosts = state.capacity.hosts
+    closed, unreachable, left = (np.zeros(hosts, np.bool_) for _ in range(3))
+    for worker in state.hosts:
+        if worker.left:
+            left[worker.number] = True
+        elif worker.unreachable_us is not None:
+            unreachable[worker.number] = True
+        elif worker.closed:
+            closed[worker.number] = True
+    return status_reasons(state.capacity, closed, unreachable, left)
+
+
+def why_waiting(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, ...]]:
+    """
+    Return whether a waiting job can never start as things are, and every recorded reason why it waits now.
+
+    A job that is in no reason set waits for the list that holds it back, or hasn't been considered yet.
+    """
+    if job.state is JobState.PSUSP:
+        return False, (PendReason(code=ReasonCode.USER_STOP),)
+    if not state.queue_of(job).spec.is_active:
+        return False, (PendReason(code=ReasonCode.QUE_INACT, detail=job.spec.queue),)
+    blocker = state.stored.jobs.get(state.stored.blocker)
+    if job.reason_set:
+        kept = state.stored.reason_sets[job.reason_set]
+        return kept.never, kept.reasons
+    if blocker is not None and blocker is not job:
+        return False, (PendReason(code=ReasonCode.JOB_BEHIND, detail=f"job {blocker.job_id}"),)
+    return False, (PendReason(code=ReasonCode.JOB_NEW),)

@@ -1,0 +1,360 @@
+"""
+A core joined to a log: recover, accept, hold a session, commit.
+
+Both drivers, live and simulation, feed the core through this engine and through nothing else. One thread uses it.
+What is accepted and decided stands in memory until ``commit`` has synced it; nobody may be told before. After a failed
+commit the engine must be dropped and recovered from the log: there is no undo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from domain.envelope import Envelope, Stamped
+from domain.errors import XceError
+from domain.event import Event
+from domain.events.refusals import CommandRefused
+from domain.ids import REFUSALS
+from domain.jobs import Program
+from projections.scheduling.core import SCHEMA, Core
+from projections.scheduling.plugins import Plugins
+from projections.scheduling.records import JobRecord
+
+
+class Log(Protocol):
+    """
+    Be the log as the engine needs it.
+    """
+
+    log_id: str
+
+    def head(self) -> int:
+        """
+        Return the last position.
+        """
+        ...
+
+    def append(self, events: list[Stamped]) -> int:
+        """
+        Append whole steps in one synced commit.
+        """
+        ...
+
+    def read(self, after: int = 0, upto: int | None = None) -> Iterator[Envelope]:
+        """
+        Yield envelopes after a position.
+        """
+        ...
+
+    def digest_at(self, position: int) -> bytes:
+        """
+        Return the chain's digest at a position.
+        """
+        ...
+
+
+class SnapshotFile(Protocol):
+    """
+    Be a stored snapshot.
+    """
+
+    position: int
+    state: bytes
+
+
+class Snapshots(Protocol):
+    """
+    Be where snapshots are kept.
+    """
+
+    def put(
+        self, *, position: int, schema: str, state: bytes, chain_digest: bytes, time_us: int
+    ) -> object:
+        """
+        Keep a snapshot.
+        """
+        ...
+
+    def newest_good(
+        self, *, schema: str, head: int, digest_at: Any, upto: int | None = None
+    ) -> SnapshotFile | None:
+        """
+        Return the newest snapshot that is sound and belongs to this log and schema.
+        """
+        ...
+
+
+@dataclass(slots=True, frozen=True)
+class Answer:
+    """
+    Say what a command gave; valid once the commit is synced.
+
+    Args:
+        stream: Stream of the first event, or of the job that a repeated key named; "" when nothing changed.
+        events: What was accepted, in order.
+        job_id: The job concerned, None when the command isn't about one.
+        replayed: Whether a key had been used before, and this is the first answer again.
+    """
+
+    stream: str
+    events: tuple[Event, ...]
+    job_id: str | None = None
+    replayed: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class Assignment:
+    """
+    Say what one worker must run: the command of a job whose first host it is.
+
+    ``hosts`` holds (name, tasks) in claim order. ``is_started`` says whether its start was reported.
+    """
+
+    job_id: str
+    attempt: int
+    program: Program | None
+    hosts: tuple[tuple[str, int], ...]
+    queue: str
+    user: str
+    name: str
+    is_started: bool
+
+
+@dataclass(slots=True, frozen=True)
+class Order:
+    """
+    Say what one worker must do to a running attempt, once, in order of the numbers.
+    """
+
+    order_number: int
+    kind: str
+    job_id: str
+    attempt: int
+    why: str
+
+
+@dataclass(slots=True, frozen=True)
+class Work:
+    """
+    Hold all that a worker has to do now.
+    """
+
+    assignments: tuple[Assignment, ...]
+    orders: tuple[Order, ...]
+
+
+class Engine:
+    """
+    Join a core to a log.
+
+    Args:
+        log: Open for writing by this process, or only read.
+        core: Folded up to ``position``.
+        position: The last position that the core has seen.
+        snapshots: Where snapshots go, None for nowhere.
+    """
+
+    def __init__(
+        self, log: Log, core: Core, *, position: int = 0, snapshots: Snapshots | None = None
+    ) -> None:
+        self.log = log
+        self.core = core
+        self.position = position
+        self._snapshots = snapshots
+        self._pending: list[Stamped] = []
+        self._snapshot_position = 0
+
+    @classmethod
+    def recover(
+        cls,
+        log: Log,
+        *,
+        plugins: Plugins | None = None,
+        snapshots: Snapshots | None = None,
+        upto: int | None = None,
+    ) -> Engine:
+        """
+        Rebuild the core from the newest good snapshot and the events after it.
+
+        Args:
+            log: The log.
+            plugins: Pickers and allocators; the built-in ones when None.
+            snapshots: Where to look for snapshots; the whole log is folded when None.
+            upto: Last position to fold; the head when None.
+
+        Raises:
+            Corrupt: The log doesn't check.
+        """
+        head = log.head() if upto is None else upto
+        core, position = _newest(log, plugins, snapshots, head)
+        engine = cls(log, core, position=position, snapshots=snapshots)
+        engine._snapshot_position = position
+        for envelope in log.read(position, head):
+            core.apply(envelope.stamped())
+        engine.position = head
+        return engine
+
+    # -- taking in
+
+    def accept(self, command: Any, *, actor: str, cause: str = "", now_us: int) -> Answer:
+        """
+        Handle one command or report, and apply its events: one step, pending until ``commit``.
+
+        Raises:
+            Refused: It can't be honoured; nothing was changed.
+            Conflict: Somebody else was first; nothing was changed.
+        """
+        found = self.core.handle(command, actor=actor, now_us=now_us)
+        if not found:
+            return self._nothing_changed(command)
+        self._take(found, actor=actor, cause=cause, now_us=now_us)
+        stream = found[-1][0]
+        return Answer(stream, tuple(event for _, event in found), _job_id(self.core, stream))
+
+    def refuse(self, command: Any, error: XceError, *, actor: str, now_us: int) -> None:
+        """
+        Record that a command was refused.
+        """
+        fields = error.fields()
+        event = CommandRefused(
+            command=type(command).__name__,
+            subject=str(getattr(command, "job_id", "") or getattr(command, "worker", "")),
+            field=str(fields.get("field", fields.get("what", "")))[:1024],
+            rule=str(fields.get("rule", ""))[:1024],
+            value=str(fields.get("value", ""))[:256],
+        )
+        self._take([(REFUSALS, event)], actor=actor, cause="", now_us=now_us)
+
+    def _nothing_changed(self, command: Any) -> Answer:
+        known = self.core.state.stored.keys.get(getattr(command, "key", ""))
+        if known is None:
+            return Answer("", ())
+        return Answer(known.stream, (), _job_id(self.core, known.stream), replayed=True)
+
+    def _take(
+        self, found: list[tuple[str, Event]], *, actor: str, cause: str, now_us: int
+    ) -> None:
+        core, last = self.core, len(found) - 1
+        for place, (stream, event) in enumerate(found):
+            version = core.state.next_version(stream)
+            stamped = Stamped(stream, version, now_us, actor, cause, event, place == last)
+            core.apply(stamped)
+            self._pending.append(stamped)
+
+    def hold_session(self, now_us: int) -> list[Stamped]:
+        """
+        Hold a session; its decisions are one step, pending until ``commit``.
+
+        Returns:
+            The session event and its decisions; empty when it decided nothing.
+        """
+        made = self.core.session(now_us)
+        self._pending += made
+        return made
+
+    # -- making it last
+
+    @property
+    def pending(self) -> int:
+        """
+        Return how many events wait for the commit.
+        """
+        return len(self._pending)
+
+    def commit(self) -> int:
+        """
+        Append everything pending in one synced commit.
+
+        Returns:
+            The log's head after it.
+
+        Raises:
+            StoreUnavailable: Nothing was recorded; drop this engine and recover.
+            OutcomeUnknown: It may or may not have been recorded; end the process.
+        """
+        if self._pending:
+            self.position = self.log.append(self._pending)
+            self._pending = []
+        return self.position
+
+    def snapshot_is_due(self) -> bool:
+        """
+        Say whether so many events were committed since the last snapshot that the next one is due.
+        """
+        if self._snapshots is None or self.core.state.stored.cluster is None:
+            return False
+        every = self.core.state.settings().snapshot_every_events
+        return self.position - self._snapshot_position >= every
+
+    def take_snapshot(self) -> None:
+        """
+        Keep the whole state as of the head; only between commits.
+        """
+        assert self._snapshots is not None
+        assert not self._pending, "a snapshot is taken at a commit"
+        self._snapshots.put(
+            position=self.position,
+            schema=SCHEMA,
+            state=self.core.snapshot(),
+            chain_digest=self.log.digest_at(self.position),
+            time_us=self.core.state.stored.time_us,
+        )
+        self._snapshot_position = self.position
+
+    # -- what workers have to do
+
+    def work_of(self, worker: str) -> Work:
+        """
+        Return what a worker must run and do, from the state as it is; ask only after a commit.
+        """
+        record = self.core.state.worker(worker)
+        led = [
+            job
+            for job in self.core.state.live.values()
+            if job.allocation is not None and job.allocation.runs[0].first == record.number
+        ]
+        orders = [
+            Order(job.kill_order, "kill", job.job_id, job.attempt, "killed")
+            for job in led
+            if job.kill_order > record.last_order_done
+        ]
+        return Work(
+            tuple(self._assignment(job) for job in led),
+            tuple(sorted(orders, key=lambda order: order.order_number)),
+        )
+
+    def _assignment(self, job: JobRecord) -> Assignment:
+        assert job.allocation is not None
+        return Assignment(
+            job_id=job.job_id,
+            attempt=job.attempt,
+            program=job.spec.program,
+            hosts=tuple(self.core.state.host_names(job.allocation)),
+            queue=job.spec.queue,
+            user=job.spec.user,
+            name=job.spec.name,
+            is_started=job.start_us is not None,
+        )
+
+
+def _newest(
+    log: Log, plugins: Plugins | None, snapshots: Snapshots | None, head: int
+) -> tuple[Core, int]:
+    """
+    Return a core from the newest good snapshot and its position, or an empty one at 0.
+    """
+    found = (
+        None
+        if snapshots is None
+        else snapshots.newest_good(schema=SCHEMA, head=head, digest_at=log.digest_at, upto=head)
+    )
+    if found is None:
+        return Core(plugins), 0
+    return Core.restore(found.state, plugins), found.position
+
+
+def _job_id(core: Core, stream: str) -> str | None:
+    job = core.state.stored.jobs.get(stream)
+    return None if job is None else job.job_id

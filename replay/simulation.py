@@ -1,0 +1,345 @@
+"""
+The simulation driver: a recorded workload on a modelled cluster, in virtual time.
+
+It plays the agents: a job starts when it is dispatched and ends after its recorded run time. Ends at a moment come
+before submissions at it, then a session, and again while ends at that moment remain (jobs of 0 s). Log id and all
+bytes are a function of the input.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Final
+
+from domain.amounts import MEM, Attribute, HostResource
+from domain.cluster import ClusterSettings
+from domain.commands.jobs import SubmitJob
+from domain.commands.reports import JobFinishedReport, JobStartedReport, JoinWorker
+from domain.commands.settings import DefineCluster, DefineQueue, StartScheduler
+from domain.envelope import Stamped
+from domain.events.jobs import JobDispatched
+from domain.ids import job_of_stream
+from domain.jobs import JobSpec, Need
+from domain.queues import QueueSpec
+from projections.figures import Figures
+from projections.scheduling.core import Core
+from projections.scheduling.plugins import Plugins
+from replay.cluster_file import ClusterSpec
+from replay.engine import Engine, Log, Snapshots
+from replay.workloads.source import UNKNOWN, TraceJob, Workload
+
+SECOND_US: Final = 1_000_000
+COMMIT_EVENTS: Final = 8_192
+CODE_VERSION: Final = "0.1.0"
+QUEUE: Final = "normal"
+DAY_US: Final = 86_400 * SECOND_US
+KIB_MILLI: Final = 1_000
+STATUS_FAILED: Final = 0
+STATUS_CANCELLED: Final = 5
+
+
+@dataclass(slots=True, frozen=True)
+class Progress:
+    """
+    Say how far a simulation has come.
+    """
+
+    jobs_done: int
+    jobs: int
+    now_us: int
+    events: int
+
+
+@dataclass(slots=True)
+class SimulationResult:
+    """
+    Hold what a simulation gave.
+
+    Args:
+        figures: Waits and the like, of every job simulated.
+        events: Events in the log.
+        sessions: Sessions that decided something.
+        start_sum_s: Sum of the starts, in the trace's own seconds.
+    """
+
+    figures: Figures
+    events: int
+    sessions: int
+    start_sum_s: int
+
+
+def simulation_settings(picker: str, allocators: tuple[str, ...]) -> ClusterSettings:
+    """
+    Return the settings of a simulated cluster; they are written to its log.
+    """
+    return ClusterSettings(
+        name="simulation",
+        default_queue=QUEUE,
+        picker=picker,
+        allocators=allocators,
+        session_interval_us=0,
+        session_max_decisions=1_000_000,
+        clean_period_us=3_600 * SECOND_US,
+        forget_batch=256,
+        key_retention_us=DAY_US,
+        snapshot_every_events=1_000_000,
+    )
+
+
+def log_id_of(workload: Workload, cluster: ClusterSpec, picker: str) -> str:
+    """
+    Return the id of a simulation's log: a function of the workload, the cluster and the policy.
+    """
+    digest = hashlib.sha256()
+    digest.update(repr((workload.name, workload.start_unix_s, cluster, picker)).encode())
+    for column in workload.jobs.columns():
+        digest.update(column.tobytes())
+    return f"sim-{digest.hexdigest()[:32]}"
+
+
+class Simulation:
+    """
+    Simulate one workload.
+
+    Args:
+        workload: Jobs that can run on the cluster, as ``Workload.fitting`` leaves them.
+        cluster: The hosts.
+        log: An empty log, open for writing.
+        settings: The cluster's settings, the picker's name among them.
+        plugins: Pickers and allocators; the built-in ones when None.
+        snapshots: Where snapshots go, None for nowhere.
+        on_progress: Called now and then.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is a part of the experiment, all by name
+        self,
+        workload: Workload,
+        cluster: ClusterSpec,
+        log: Log,
+        *,
+        settings: ClusterSettings,
+        plugins: Plugins | None = None,
+        snapshots: Snapshots | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self._workload = workload
+        self._cluster = cluster
+        self._settings = settings
+        self._engine = Engine(log, Core(plugins), snapshots=snapshots)
+        self._on_progress = on_progress
+        self._origin_us = workload.start_unix_s * SECOND_US
+        self._now_us = self._origin_us
+        self._figures = Figures(cluster.slots)
+        self._ends: list[tuple[int, int, str, int]] = []
+        self._end_count = 0
+        self._running: dict[str, tuple[int, int]] = {}
+
+    @property
+    def engine(self) -> Engine:
+        """
+        Return the engine, for whoever wants to look at the state.
+        """
+        return self._engine
+
+    def run(self) -> SimulationResult:
+        """
+        Simulate to the last end.
+        """
+        self._set_up()
+        order = self._workload.arrival_order()
+        submits = self._workload.jobs.submit_s
+        next_arrival, arrivals = 0, len(order)
+        while next_arrival < arrivals or self._ends:
+            submit_s = submits[order[next_arrival]] if next_arrival < arrivals else None
+            now_us = self._next_moment(submit_s)
+            self._now_us = now_us
+            self._report_ends(now_us)
+            while (
+                next_arrival < arrivals
+                and self._origin_us + submits[order[next_arrival]] * SECOND_US == now_us
+            ):
+                self._submit(order[next_arrival], now_us)
+                next_arrival += 1
+            self._decide(now_us)
+            while self._ends and self._ends[0][0] == now_us:
+                self._report_ends(now_us)
+                self._decide(now_us)
+            if self._engine.pending >= COMMIT_EVENTS:
+                self._commit()
+        return self._finish()
+
+    def _next_moment(self, submit_s: int | None) -> int:
+        """
+        Return the earlier of the next end and the next submission.
+        """
+        if submit_s is None:
+            return self._ends[0][0]
+        submit_us = self._origin_us + submit_s * SECOND_US
+        return min(submit_us, self._ends[0][0]) if self._ends else submit_us
+
+    # -- beginning and end
+
+    def _set_up(self) -> None:
+        """
+        Write the configuration, and let every host join.
+        """
+        plugins = self._engine.core.plugins
+        self._accept(
+            StartScheduler(
+                epoch=1,
+                holder="simulation",
+                code_version=CODE_VERSION,
+                pickers=plugins.picker_versions(),
+                allocators=plugins.allocator_versions(),
+            )
+        )
+        self._accept(DefineCluster(settings=self._settings))
+        self._accept(
+            DefineQueue(
+                queue=self._settings.default_queue,
+                spec=QueueSpec(priority=30, description="all jobs of the workload"),
+            )
+        )
+        for host in self._cluster.hosts:
+            self._accept(
+                JoinWorker(
+                    worker=host.name,
+                    slots=host.slots,
+                    resources=_memory(host.mem_kib),
+                    attributes=tuple(
+                        Attribute(name=name, value=value) for name, value in host.attributes
+                    ),
+                )
+            )
+        self._engine.commit()
+
+    def _finish(self) -> SimulationResult:
+        self._commit()
+        stored = self._engine.core.state.stored
+        figures = self._figures
+        origin_s = self._workload.start_unix_s
+        return SimulationResult(
+            figures=figures,
+            events=self._engine.position,
+            sessions=stored.session_number,
+            start_sum_s=figures.start_sum_us // SECOND_US - origin_s * figures.job_count,
+        )
+
+    def _commit(self) -> None:
+        self._engine.commit()
+        if self._engine.snapshot_is_due():
+            self._engine.take_snapshot()
+        if self._on_progress is not None:
+            self._on_progress(
+                Progress(
+                    self._figures.job_count,
+                    len(self._workload.jobs),
+                    self._now_us,
+                    self._engine.position,
+                )
+            )
+
+    def _accept(self, command: object) -> None:
+        self._engine.accept(command, actor="", now_us=self._now_us)
+
+    # -- playing users and agents
+
+    def _submit(self, index: int, now_us: int) -> None:
+        job = self._workload.jobs.job(index)
+        answer = self._engine.accept(
+            SubmitJob(spec=self._spec(job)), actor=_user(job.user), now_us=now_us
+        )
+        self._running[answer.stream] = (index, now_us)
+
+    def _spec(self, job: TraceJob) -> JobSpec:
+        """
+        Return the job as its user asked for it; memory counts only where the cluster gives memory.
+        """
+        requested = job.requested_s
+        needs: tuple[Need, ...] = ()
+        if self._cluster.has_memory and job.requested_kib > 0:
+            needs = (Need(resource=MEM, milli=job.requested_kib * KIB_MILLI, per_task=True),)
+        return JobSpec(
+            user=_user(job.user),
+            group="" if job.group == UNKNOWN else f"g{job.group}",
+            queue=self._settings.default_queue,
+            name=str(job.trace_id),
+            tasks_min=job.tasks,
+            tasks_max=job.tasks,
+            needs=needs,
+            run_limit_us=requested * SECOND_US if requested > 0 else None,
+        )
+
+    def _decide(self, now_us: int) -> None:
+        """
+        Hold sessions until one decides nothing more, and start what was dispatched.
+        """
+        engine = self._engine
+        is_over = False
+        while not is_over:
+            for stamped in engine.hold_session(now_us):
+                if type(stamped.event) is JobDispatched:
+                    self._start(stamped, stamped.event, now_us)
+            is_over = not engine.core.is_cut_short
+
+    def _start(self, stamped: Stamped, event: JobDispatched, now_us: int) -> None:
+        stream = stamped.stream
+        worker = self._engine.core.state.hosts[event.allocation.runs[0].first]
+        self._engine.accept(
+            JobStartedReport(
+                worker=worker.name,
+                incarnation=worker.incarnation,
+                job_id=job_of_stream(stream),
+                attempt=event.attempt,
+            ),
+            actor="",
+            now_us=now_us,
+        )
+        index, submit_us = self._running[stream]
+        run_us = self._workload.jobs.run_s[index] * SECOND_US
+        self._figures.add(
+            submit_us=submit_us,
+            start_us=now_us,
+            finish_us=now_us + run_us,
+            tasks=self._workload.jobs.tasks[index],
+        )
+        self._end_count += 1
+        heappush(self._ends, (now_us + run_us, self._end_count, stream, event.attempt))
+
+    def _report_ends(self, now_us: int) -> None:
+        """
+        Report every end of this moment, in order of the starts.
+        """
+        state = self._engine.core.state
+        ends = self._ends
+        while ends and ends[0][0] == now_us:
+            _, _, stream, attempt = heappop(ends)
+            index, _ = self._running.pop(stream)
+            allocation = state.live[stream].allocation
+            assert allocation is not None
+            worker = state.hosts[allocation.runs[0].first]
+            status = self._workload.jobs.status[index]
+            self._engine.accept(
+                JobFinishedReport(
+                    worker=worker.name,
+                    incarnation=worker.incarnation,
+                    job_id=job_of_stream(stream),
+                    attempt=attempt,
+                    exit_code=1 if status in (STATUS_FAILED, STATUS_CANCELLED) else 0,
+                ),
+                actor="",
+                now_us=now_us,
+            )
+
+
+def _user(number: int) -> str:
+    return "unknown" if number == UNKNOWN else f"u{number}"
+
+
+def _memory(mem_kib: int | None) -> tuple[HostResource, ...]:
+    if mem_kib is None:
+        return ()
+    return (HostResource(name=MEM, total_milli=mem_kib * KIB_MILLI, is_real=True),)

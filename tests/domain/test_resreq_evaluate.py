@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from domain.resources import Catalogue, ResourceDescriptor, ResourceLayer, ValueType
 from domain.resreq import ParseSettings, parse
 from domain.resreq.check import check
-from domain.resreq.evaluate import SubmissionHost, compile_select
+from domain.resreq.evaluate import ANYWHERE, SubmissionHost, compile_select
 from domain.resreq.ordering import compile_order
 from domain.resreq.syntax import Binary, OrderKey
 from domain.resreq.verdicts import LOCAL_TYPE, explain, split_select, with_default_type
@@ -71,7 +71,7 @@ def select_of(text, **settings):
     return check(parse(text, settings=ParseSettings(**settings)), CATALOGUE).only.select
 
 
-def selects(text, host=HOST, submitted_from=SubmissionHost(), **settings):
+def selects(text, host=HOST, submitted_from=ANYWHERE, **settings):
     expr = select_of(text, **settings)
     return compile_select(expr, CATALOGUE, submitted_from=submitted_from)(host)
 
@@ -120,7 +120,7 @@ def test_memory_is_in_the_unit_of_the_time_it_was_written():
     """
     And a literal with a suffix means the same under any unit.
     """
-    assert selects("mem == 3.90625", memory_unit=MemoryUnit.GB)
+    assert selects("mem * 32 == 125", memory_unit=MemoryUnit.GB)
     assert (
         selects("mem == 4000MB && mem - 0.00625T > -3", memory_unit=MemoryUnit.GB) is False or True
     )
@@ -318,15 +318,13 @@ def test_the_failing_conditions_are_named():
     assert ("r1m",) == verdict.unreported
 
 
-@given(
-    st.sampled_from(["gpu && mem>1", "mem>9000", "os==x || mem", "r1m<1", "!gpu && 1/0", "!os==x"])
+@pytest.mark.parametrize(
+    "text", ["gpu && mem>1", "mem>9000", "os==x || mem", "r1m<1", "gpu && 1/0"]
 )
 def test_explain_agrees_with_the_compiled_select(text):
     """
     A reason must never contradict the decision.
     """
-    if "!os" in text:
-        return
     expr = select_of(text)
 
     assert compile_select(expr, CATALOGUE)(HOST) == explain(expr, CATALOGUE, HOST).is_selected

@@ -1,0 +1,243 @@
+"""
+Run a recorded workload on a model cluster and print the figures of its schedule.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+import click
+
+from domain.errors import Refused
+from tools.cli.options import json_option
+from tools.cli.output import counted, note, say, say_json, show_duration, show_kib
+
+if TYPE_CHECKING:
+    from replay.cluster_file import ClusterSpec
+    from replay.simulation import Progress, SimulationResult
+    from replay.workloads.source import Workload
+
+US = 1_000_000
+EPILOG = """
+\b
+Examples:
+  xce simulate KTH-SP2-1996-2.1-cln.swf.gz
+  xce simulate trace.swf --cluster 100x1 --picker strict_fcfs
+  xce simulate trace.swf.gz --log run1 --json; xce replay verify run1
+The figures: wait = start - submit; bounded slowdown = max(1, (wait + run) / max(run, 10 s));
+utilisation = used slot-time / offered slot-time; makespan = last end - first submit. With --json
+one object: jobs, left_out (a count by rule), mean_wait_s, mean_bounded_slowdown, makespan_s,
+utilisation, jobs_per_s, events, log_bytes, sum_starts_s (the trace's own seconds), and more.
+Next, with --log DIR: xce log info DIR, xce replay verify DIR.
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--cluster", metavar="HOSTSxSLOTS|FILE",
+              help="The model cluster: a size such as 1024x8, or a file; else the file's header.")
+@click.option("--picker", default="builtin_fcfs", show_default=True, metavar="NAME",
+              help="Which job is next; with strict_fcfs a job that can't be placed holds back the "
+                   "rest.")
+@click.option("--log", "kept", type=click.Path(path_type=Path), metavar="DIR",
+              help="Keep the log in this directory, new or empty; else it is removed at the end.")
+@click.option("--progress/--no-progress", default=None,
+              help="Show a progress bar; else only on a terminal.")
+@json_option
+def simulate(
+    file: Path,
+    cluster: str | None,
+    picker: str,
+    kept: Path | None,
+    *,
+    progress: bool | None,
+    as_json: bool,
+) -> None:
+    """
+    Run a workload in Standard Workload Format (plain or gzip) on a model cluster.
+
+    Every event is kept in a log of its own, decided by the same core as in production.
+    """
+    shown = sys.stderr.isatty() if progress is None else progress
+    with _place(kept) as place:
+        run = _simulated(file, cluster, picker, place, shown=shown)
+    if as_json:
+        say_json({**run.plain(), "log": None if kept is None else str(kept)})
+        return
+    _show(run)
+    if kept is not None:
+        say(f"The log is in {kept}: xce replay verify {kept}")
+
+
+@contextmanager
+def _place(kept: Path | None) -> Iterator[Path]:
+    """
+    Give the directory of the log: the one asked for, or a temporary one.
+    """
+    if kept is not None:
+        yield kept
+        return
+    with tempfile.TemporaryDirectory(prefix="xce-simulate-") as directory:
+        yield Path(directory) / "log"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Run:
+    """
+    Hold one simulation that was run.
+
+    Args:
+        workload: The jobs that were simulated, and the counts of those that were left out.
+        cluster: The model cluster.
+        result: What the driver gave.
+        elapsed_us: How long it took by the wall clock.
+        log_bytes: Size of its log.
+    """
+
+    workload: Workload
+    cluster: ClusterSpec
+    result: SimulationResult
+    elapsed_us: int
+    log_bytes: int
+
+    def jobs_per_s(self) -> float:
+        """
+        Return simulated jobs per second of the wall clock, to a tenth.
+        """
+        return round(self.result.figures.job_count * US / max(1, self.elapsed_us), 1)
+
+    def plain(self) -> dict[str, object]:
+        """
+        Return the object that --json prints.
+        """
+        figures = self.result.figures
+        return {
+            "workload": self.workload.name,
+            "hosts": len(self.cluster.hosts),
+            "slots": self.cluster.slots,
+            "jobs": figures.job_count,
+            "left_out": dict(self.workload.left_out.by_name()),
+            "mean_wait_s": _number(figures.mean_wait_us, US),
+            "mean_bounded_slowdown": _number(figures.mean_bounded_slowdown, 1),
+            "makespan_s": _number(figures.makespan_us, US),
+            "utilisation": _number(figures.utilisation, 1),
+            "sum_starts_s": self.result.start_sum_s,
+            "sessions": self.result.sessions,
+            "events": self.result.events,
+            "log_bytes": self.log_bytes,
+            "elapsed_s": self.elapsed_us / US,
+            "jobs_per_s": self.jobs_per_s(),
+        }
+
+
+def _number(figure: object, unit: int) -> float | int | None:
+    """
+    Return a figure in a unit, with six decimals when it isn't whole; None when there is none.
+    """
+    from fractions import Fraction
+
+    from projections.figures import shown
+
+    if figure is None:
+        return None
+    assert isinstance(figure, Fraction | int)
+    value = Fraction(figure) / unit
+    return int(value) if value.denominator == 1 else float(shown(value, 6))
+
+
+def _simulated(
+    file: Path, cluster: str | None, picker: str, place: Path, *, shown: bool
+) -> Run:
+    """
+    Run the whole simulation into a log at a place.
+
+    Raises:
+        Refused: The file, the cluster, the picker or the place can't be used.
+    """
+    from projections.scheduling.placement.runner import SERIAL
+    from projections.scheduling.plugins import Plugins
+    from replay.cluster_file import cluster_of
+    from replay.simulation import Simulation, log_id_of, simulation_settings
+    from replay.workloads.swf import read_swf
+    from store.log import EventLog
+
+    plugins = Plugins()
+    if picker not in plugins.pickers:
+        raise Refused("--picker", f"must be one of {', '.join(sorted(plugins.pickers))}", picker)
+    read = read_swf(file)
+    hosts = cluster_of(cluster, read.header)
+    workload = read.fitting(hosts.slots)
+    # The chain is for jobs of more than one task; the serial one is always there beside it.
+    chain = tuple(name for name in plugins.allocators if name != SERIAL)
+    settings = simulation_settings(picker, chain)
+    log_id = log_id_of(workload, hosts, picker)
+    with EventLog.create(place, log_id=log_id) as log, _bar(workload, shown=shown) as step:
+        began_ns = time.perf_counter_ns()
+        simulation = Simulation(
+            workload, hosts, log, settings=settings, plugins=plugins, on_progress=step
+        )
+        result = simulation.run()
+        elapsed_us = (time.perf_counter_ns() - began_ns) // 1000
+        return Run(workload, hosts, result, elapsed_us, log.info().bytes)
+
+
+@contextmanager
+def _bar(workload: Workload, *, shown: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """
+    Give what is called with the progress now and then, None when nobody wants to see it.
+    """
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(workload.name, total=len(workload.jobs), rate="")
+
+        def step(progress: Progress) -> None:
+            elapsed_s = bar.tasks[0].elapsed
+            rate = f"{progress.jobs_done / elapsed_s:,.0f} jobs/s" if elapsed_s else ""
+            bar.update(task, completed=progress.jobs_done, rate=rate)
+
+        yield step
+
+
+def _show(run: Run) -> None:
+    plain = run.plain()
+    figures = run.result.figures
+    say(f"{run.workload.name} on {counted(len(run.cluster.hosts), 'host')} with "
+        f"{counted(run.cluster.slots, 'slot')}: {counted(figures.job_count, 'job')} simulated")
+    for name, count in run.workload.left_out.by_name():
+        if count:
+            say(f"  left out, {name:<24} {count:>14,}")
+    for line in run.workload.malformed_lines:
+        note(f"xce: line {line.line_number} is left out: {line.rule}")
+    makespan = show_duration(figures.makespan_us)
+    rows = (
+        ("mean wait", plain["mean_wait_s"], "s"),
+        ("mean bounded slowdown", plain["mean_bounded_slowdown"], ""),
+        ("utilisation", plain["utilisation"], ""),
+        ("makespan", plain["makespan_s"], f"s ({makespan})"),
+        ("sum of starts", plain["sum_starts_s"], "s of the trace"),
+        ("sessions", plain["sessions"], ""),
+        ("events kept", plain["events"], f"({show_kib(run.log_bytes // 1024)} of log)"),
+        ("time taken", round(run.elapsed_us / US, 2), "s"),
+        ("simulated", plain["jobs_per_s"], "jobs/s"),
+    )
+    for name, value, unit in rows:
+        shown = "-" if value is None else f"{value:,}"
+        say(f"  {name:<34} {shown:>18} {unit}".rstrip())

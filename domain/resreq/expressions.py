@@ -25,7 +25,7 @@ from domain.resreq.syntax import (
     depth,
 )
 from domain.resreq.wrong import Wrong, position_of
-from domain.units import MILLI, checked_milli, memory_unit_of, split_quantity
+from domain.units import MILLI, MemoryUnit, checked_milli, memory_unit_of, split_quantity
 
 DEPTH_MAX: Final = 50
 """Deeper expressions would pass the nesting that JSON readers allow; nobody writes them."""
@@ -33,6 +33,7 @@ DEPTH_MAX: Final = 50
 Comparison = Literal["==", "!=", "<", "<=", ">", ">="]
 Arithmetic = Literal["*", "/", "+", "-"]
 
+_SMALLER: Final = dict(zip(list(MemoryUnit)[1:], MemoryUnit, strict=False))
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -100,25 +101,22 @@ class ExpressionBuilder:
         try:
             number, suffix = split_quantity(token, field="resreq")
             unit = memory_unit_of(suffix) if suffix else None
+            if suffix and unit is None:
+                raise Wrong(position_of(token), "a number ends in K, M, G ... Z or KB ... ZB")
+            while unit not in {None, MemoryUnit.KB} and (number * MILLI).denominator != 1:
+                # 0.0625GB is 64MB: a smaller unit holds exactly what thousandths of the larger
+                # can't.
+                number, unit = number * 1024, _SMALLER[MemoryUnit(unit)]
             milli = number * MILLI
             if milli.denominator != 1:
                 raise Wrong(position_of(token), "a number has at most three decimals")
             checked_milli(milli.numerator, field="resreq", text=token)
         except Refused as error:
             raise Wrong(position_of(token), error.rule) from None
-        if not suffix:
-            return Number(kind="number", milli=milli.numerator)
         if unit is None:
-            raise Wrong(
-                position_of(token),
-                "a number ends in K, M, G, T, P, E or Z, with or without B, or in nothing",
-            )
-        return Number(
-            kind="number",
-            milli=milli.numerator,
-            unit=unit.value,
-            base=self.settings.memory_unit.value,
-        )
+            return Number(kind="number", milli=milli.numerator)
+        base = self.settings.memory_unit.value
+        return Number(kind="number", milli=milli.numerator, unit=unit.value, base=base)
 
     def _comparison(
         self, left: Token | Tree[Token], op: Token | Tree[Token], right: Token | Tree[Token]

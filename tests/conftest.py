@@ -9,17 +9,27 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
 REPO = Path(__file__).resolve().parent.parent
+# Every process that a test starts inherits this, also one that has left its parent since.
+RUN_MARK = "XCE_TEST_RUN"
+os.environ[RUN_MARK] = str(os.getpid())
+# So long may a process take that a test has told to end.
+ENDING_S = 5.0
 
 # No deadline: how long an example takes depends on what else the machine does, not on the code.
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "local")
+
+
+_left_behind = pytest.StashKey[list[str]]()
 
 
 def trace_folder_path() -> Path:
@@ -67,19 +77,60 @@ def _skipped(config: pytest.Config) -> int:
     return len(reporter.stats.get("skipped", [])) if reporter is not None else 0
 
 
+def left_running() -> list[psutil.Process]:
+    """
+    Return the living processes that tests of this run started.
+    """
+    found = []
+    for process in psutil.process_iter():
+        try:
+            is_ours = process.environ().get(RUN_MARK) == str(os.getpid())
+            if is_ours and process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def _end_left_running() -> list[str]:
+    """
+    Wait for what is ending, kill what isn't, and return what had to be killed.
+    """
+    deadline = time.monotonic() + ENDING_S
+    while (remaining := left_running()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    told = []
+    for process in remaining:
+        try:
+            told.append(f"{process.pid} {' '.join(process.cmdline())[:200]}")
+            process.kill()
+        except psutil.Error:
+            continue
+    return told
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """
-    Fail a run under CI=true that left something out.
+    Fail a run that left processes behind, and one under CI=true that left tests out.
     """
-    if os.environ.get("CI") == "true" and exitstatus == 0 and _skipped(session.config):
+    session.config.stash[_left_behind] = left_behind = _end_left_running()
+    is_incomplete = os.environ.get("CI") == "true" and _skipped(session.config) > 0
+    if exitstatus == 0 and (left_behind or is_incomplete):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """
-    Say how many tests didn't run, and that under CI=true this is a failure.
+    Say what was left running, and how many tests didn't run.
     """
+    left_behind = config.stash.get(_left_behind, [])
+    if left_behind:
+        terminalreporter.section("left running, and killed: a failure")
+        for line in left_behind:
+            terminalreporter.line(line)
     count = len(terminalreporter.stats.get("skipped", []))
     if count:
         terminalreporter.section("not run")

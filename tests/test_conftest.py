@@ -1,5 +1,5 @@
 """
-The account of tests that didn't run, seen from outside by running pytest itself.
+The account of tests that did not run and of processes left running, seen by running pytest.
 """
 
 from __future__ import annotations
@@ -68,3 +68,26 @@ def test_an_unknown_marker_and_a_warning_are_errors(tmp_path: Path) -> None:
 
     assert pytest_on(tmp_path, warns, is_ci=False).returncode == 1
     assert pytest_on(tmp_path, slips, is_ci=False).returncode == 2
+
+
+LEAVES = """
+import os
+
+def test_leaves_a_process():
+    # A new session and a parent that has ended: only the environment still tells whose it is.
+    program = ["setsid", "-f", "sleep", "1000"]
+    os.waitpid(os.posix_spawnp("setsid", program, dict(os.environ)), 0)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_left_running_fails_the_run_and_is_ended(tmp_path: Path) -> None:
+    """
+    What a test leaves behind disturbs the next one, and whoever's machine it is.
+    """
+    outcome = pytest_on(tmp_path, LEAVES, is_ci=False)
+
+    assert "1 passed" in outcome.stdout
+    assert "left running, and killed" in outcome.stdout
+    assert "sleep 1000" in outcome.stdout
+    assert outcome.returncode == 1

@@ -61,10 +61,13 @@ run: setup
 test: setup
 	@$(PY) -m pytest $(ARGS)
 
+# All three run, whatever the first ones find.
 check: setup
-	@$(PY) -m ruff check .
-	@$(PY) -m mypy
-	@$(PY) -m pytest -q -s tests/test_tidy.py
+	@status=0; \
+	$(PY) -m ruff check . || status=1; \
+	$(PY) -m mypy || status=1; \
+	$(PY) -m pytest -q -s tests/test_tidy.py || status=1; \
+	exit $$status
 
 bench: setup
 	@$(PY) -m tools.bench $(ARGS)

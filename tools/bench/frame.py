@@ -17,7 +17,7 @@ from typing import NamedTuple, final
 REPO = Path(__file__).resolve().parent.parent.parent
 
 
-class NotMeasured(Exception):
+class NotMeasured(Exception):  # noqa: N818 - it is an outcome, not a fault
     """
     Say that a figure can't be measured on this machine, and why.
     """

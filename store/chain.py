@@ -1,0 +1,59 @@
+"""
+The hash chain: what makes a position and a digest identify a whole history.
+
+The digest of a frame covers what the frame means (the uncompressed payload and every header field that isn't a matter
+of storage) and the digest before it. Recompressing a frame leaves it as it is; changing an event, its order, its
+commit or its epoch doesn't.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+DIGEST_SIZE = 32
+_GENESIS = b"xce log genesis 1\0"
+_FRAME = b"xce log frame 1\0"
+_WITHIN = b"xce log within a frame 1\0"
+_FIELDS = struct.Struct(">BQIQQI")
+
+
+def genesis(log_id: str, space: bytes) -> bytes:
+    """
+    Return the digest that a log begins with, before its first event.
+    """
+    return hashlib.sha256(b"".join((_GENESIS, _sized(log_id.encode()), _sized(space)))).digest()
+
+
+def frame_digest(
+    previous: bytes, flags: int, first_position: int, count: int, epoch: int, mask: int, raw: bytes
+) -> bytes:
+    """
+    Return the digest of the log up to the end of a frame.
+    """
+    fields = _FIELDS.pack(flags, first_position, count, epoch, mask, len(raw))
+    digest = hashlib.sha256(b"".join((_FRAME, previous, fields)))
+    digest.update(raw)
+    return digest.digest()
+
+
+def digest_within(previous: bytes, rows: list[tuple[str, int, str, bytes]]) -> bytes:
+    """
+    Return the digest of the log up to a position inside a frame.
+
+    Args:
+        previous: The digest before that frame.
+        rows: The frame's rows up to and with that position.
+    """
+    digest = hashlib.sha256(b"".join((_WITHIN, previous)))
+    for stream, version, topic, state in rows:
+        parts = (str(stream).encode(), str(version).encode(), topic.encode(), state)
+        digest.update(b"".join(map(_sized, parts)))
+    return digest.digest()
+
+
+def _sized(part: bytes) -> bytes:
+    """
+    Put a length before a part, so that two lists of parts never give the same bytes.
+    """
+    return len(part).to_bytes(8, "big") + part

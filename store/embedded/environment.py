@@ -1,0 +1,400 @@
+"""
+One LMDB environment per directory and process, shared by all recorders and guarded.
+
+LMDB refuses to be opened twice in a process and notices neither a fork nor a fork's writes, so every recorder takes its
+environment from the registry here. Transactions are short and never leave the function that began them.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import lmdb
+from eventsourcing.persistence import ProgrammingError
+
+from domain.errors import Corrupt, StoreUnavailable
+from store.embedded.errors import translated, translation
+from store.embedded.layout import FORMAT, KEY_EPOCH, KEY_FORMAT, KEY_LOG_ID, META, number_bytes, number_of
+from store.embedded.marker import read_marker, write_marker
+from store.embedded.preflight import DATA_FILE, check_data_file, refuse_network_file_system
+from store.embedded.settings import Settings
+
+DATABASES_MAX = 128
+
+_registry: dict[Path, Environment] = {}
+_inherited: dict[Path, Environment] = {}
+_registry_lock = threading.RLock()
+
+
+def acquire(
+    settings: Settings, *, create: bool = True, log_id: str | None = None, thorough: bool = False
+) -> Environment:
+    """
+    Return this process's environment of a directory, opened if need be; give it back with `release`.
+
+    Args:
+        settings: As all openers in this process have them; a reader may share a writer's.
+        create: Begin a new store when there is none.
+        log_id: Identity of a new store (a random one when None), or the one that an existing store must have.
+        thorough: Walk the file's whole structure first.
+
+    Raises:
+        Corrupt, StoreUnavailable: The files can't or mustn't be opened.
+        ProgrammingError: It is open in this process with other settings.
+    """
+    with _registry_lock:
+        environment = _registry.get(settings.path)
+        if environment is None:
+            inherited = _inherited.pop(settings.path, None)
+            if inherited is not None:
+                inherited.handle.close()
+            environment = Environment(settings, create=create, log_id=log_id, thorough=thorough)
+            _registry[settings.path] = environment
+        elif environment.settings != settings and not (settings.readonly and not environment.settings.readonly):
+            message = f"{settings.path} is open in this process with other settings: {environment.settings}"
+            raise ProgrammingError(message)
+        elif log_id is not None and log_id != environment.log_id:
+            raise Corrupt("foreign", None, f"the log {log_id}", f"the log {environment.log_id}", str(settings.path))
+        environment.references += 1
+        return environment
+
+
+class Environment:
+    """
+    An open LMDB environment: its databases, transactions, identity and the listeners for commits.
+    """
+
+    def __init__(self, settings: Settings, *, create: bool, log_id: str | None, thorough: bool) -> None:
+        self.settings = settings
+        self.path = str(settings.path)
+        self.references = 0
+        self.is_dead = False
+        self._databases: dict[bytes, object] = {}
+        self._listeners: set[threading.Event] = set()
+        self._writer = threading.Lock()
+        self._gate = threading.Condition()
+        self._transactions = 0
+        marked = self._prepare(create=create, log_id=log_id, thorough=thorough)
+        self.handle = self._open()
+        try:
+            self.log_id = self._identify(marked, log_id)
+        except BaseException:
+            self.handle.close()
+            raise
+
+    def _prepare(self, *, create: bool, log_id: str | None, thorough: bool) -> str | None:
+        """
+        Check the directory and its files before the engine sees them; return the marked log id.
+        """
+        directory = self.settings.path
+        if not directory.is_dir():
+            if not create or self.settings.readonly:
+                raise StoreUnavailable("no log", self.path, "no such directory")
+            try:
+                directory.mkdir(mode=0o700, parents=True)
+            except OSError as error:
+                raise StoreUnavailable("permission", self.path, str(error)) from None
+        if not self.settings.allow_network:
+            refuse_network_file_system(directory)
+        marked = read_marker(directory)
+        if marked is not None and log_id is not None and marked != log_id:
+            raise Corrupt("foreign", None, f"the log {log_id}", f"the log {marked}", self.path)
+        data = directory / DATA_FILE
+        if marked is None and not data.exists() and (not create or self.settings.readonly):
+            raise StoreUnavailable("no log", self.path, "there is no data file")
+        if marked is None and create and data.exists() and data.stat().st_size == 0:
+            data.unlink()  # A creation that was cut short: with an event in it there would be a marker.
+        check_data_file(directory, log_id=marked, thorough=thorough)
+        return marked
+
+    def _open(self) -> lmdb.Environment:
+        """
+        Let the engine open the files.
+        """
+        settings = self.settings
+        is_new = not (settings.path / DATA_FILE).exists()
+        try:
+            return lmdb.open(
+                self.path,
+                map_size=settings.map_size,
+                subdir=True,
+                readonly=settings.readonly,
+                create=not settings.readonly,
+                metasync=settings.durability == "full",
+                sync=settings.durability != "none",
+                mode=settings.mode,
+                max_readers=settings.readers_max,
+                max_dbs=DATABASES_MAX,
+                lock=not (settings.readonly and _is_read_only_medium(settings.path)),
+                **({"lib_version": 0} if is_new else {}),
+            )
+        except lmdb.LockError as error:
+            hint = "Processes in different containers (pid namespaces) can't share a log."
+            raise StoreUnavailable("lock", self.path, str(error), hint) from None
+        except lmdb.MemoryError as error:
+            hint = "Lower LMDB_MAP_SIZE or raise ulimit -v."
+            raise StoreUnavailable("address space", self.path, str(error), hint) from None
+        except lmdb.InvalidError as error:
+            raise Corrupt("foreign", None, "an LMDB data file", str(error), self.path) from None
+        except lmdb.Error as error:
+            raise StoreUnavailable("permission", self.path, str(error)) from None
+
+    def _identify(self, marked: str | None, wanted: str | None) -> str:
+        """
+        Read the store's identity, or give a new store one; return it.
+        """
+        with translated(self.path, self.settings.map_size):
+            meta = self.database(META, create=False)
+        if meta is None:
+            if self.settings.readonly or marked is not None:
+                raise Corrupt("foreign", None, f"the log {marked}", "an LMDB file that is no log", self.path)
+            return self._begin(wanted or uuid4().hex)
+        with self.read() as transaction:
+            version = transaction.get(KEY_FORMAT, db=meta)
+            found = transaction.get(KEY_LOG_ID, db=meta)
+        if version is None or found is None:
+            raise Corrupt("foreign", None, "an XCE log", "an LMDB file without its identity", self.path)
+        if int(version) > FORMAT:
+            raise Corrupt("newer", None, f"log format {FORMAT}", version.decode(), self.path)
+        log_id = str(found.decode())
+        if log_id != (marked or wanted or log_id):
+            raise Corrupt("foreign", None, f"the log {marked or wanted}", f"the log {log_id}", self.path)
+        if marked is None and not self.settings.readonly:
+            write_marker(self.settings.path, log_id)
+        return log_id
+
+    def _begin(self, log_id: str) -> str:
+        """
+        Make a new store of an empty file.
+        """
+        with self.read() as transaction:
+            if transaction.stat()["entries"]:
+                raise Corrupt("foreign", None, "an empty LMDB file", "one that holds other data", self.path)
+        meta = self.database(META)
+        with self.write() as transaction:
+            transaction.put(KEY_FORMAT, str(FORMAT).encode(), db=meta)
+            transaction.put(KEY_LOG_ID, log_id.encode(), db=meta)
+            transaction.put(KEY_EPOCH, number_bytes(0), db=meta)
+        write_marker(self.settings.path, log_id)
+        return log_id
+
+    def database(self, name: bytes, *, create: bool = True) -> object | None:
+        """
+        Return a named database, created if need be; None when there is none and it can't or mustn't be created.
+        """
+        self.check_usable()
+        found = self._databases.get(name)
+        if found is None:
+            create = create and not self.settings.readonly
+            # Opening a database is a write transaction of the engine's own.
+            with self._writer, translated(self.path, self.settings.map_size):
+                try:
+                    found = self.handle.open_db(name, create=create)
+                except (lmdb.NotFoundError, lmdb.ReadonlyError):
+                    return None
+            self._databases[name] = found
+        return found
+
+    @contextmanager
+    def read(self) -> Iterator[lmdb.Transaction]:
+        """
+        Open a read transaction; keep it short and copy what leaves it.
+        """
+        with self._transaction(write=False) as transaction:
+            yield transaction
+
+    @contextmanager
+    def write(self) -> Iterator[lmdb.Transaction]:
+        """
+        Open the write transaction; it is committed at the end, or undone by an error.
+        """
+        with self._writer, self._transaction(write=True) as transaction:
+            yield transaction
+        self.notify()
+
+    @contextmanager
+    def _transaction(self, *, write: bool) -> Iterator[lmdb.Transaction]:
+        """
+        Open a transaction, translate errors and count it, so that a map can be resized between two.
+        """
+        self.check_usable()
+        transaction = self._begin_transaction(write=write)
+        try:
+            with transaction:
+                yield transaction
+        except lmdb.Error as error:
+            raise translation(error, self.path, self.settings.map_size) from error
+        finally:
+            with self._gate:
+                self._transactions -= 1
+                self._gate.notify_all()
+
+    def _begin_transaction(self, *, write: bool) -> lmdb.Transaction:
+        """
+        Begin a transaction, adopting the map size when another process has raised it.
+        """
+        with translated(self.path, self.settings.map_size):
+            with self._gate:
+                self._transactions += 1
+            try:
+                return self.handle.begin(write=write, buffers=False)
+            except lmdb.MapResizedError:
+                with self._gate:
+                    self._gate.wait_for(lambda: self._transactions == 1, timeout=5)
+                    self.handle.set_mapsize(0)
+                    return self._counted_begin(write=write)
+            except lmdb.ReadersFullError:
+                self.handle.reader_check()
+                return self._counted_begin(write=write)
+            except BaseException:
+                self._uncount()
+                raise
+
+    def _counted_begin(self, *, write: bool) -> lmdb.Transaction:
+        """
+        Begin a transaction that is counted already; take it from the count when that fails.
+        """
+        try:
+            return self.handle.begin(write=write, buffers=False)
+        except BaseException:
+            self._uncount()
+            raise
+
+    def _uncount(self) -> None:
+        """
+        Take a transaction that never began from the count.
+        """
+        with self._gate:
+            self._transactions -= 1
+
+    def epoch(self, transaction: lmdb.Transaction) -> int:
+        """
+        Return the epoch of the store, raised by every new writer.
+        """
+        return number_of(transaction.get(KEY_EPOCH, number_bytes(0), db=self._databases[META]))
+
+    def raise_epoch(self) -> int:
+        """
+        Raise the epoch by one, durably; return the new one.
+        """
+        with self.write() as transaction:
+            epoch = self.epoch(transaction) + 1
+            transaction.put(KEY_EPOCH, number_bytes(epoch), db=self._databases[META])
+        return epoch
+
+    def last_transaction(self) -> int:
+        """
+        Return the number of the last commit of any process: a doorbell that costs no system call.
+        """
+        self.check_usable()
+        with translated(self.path, self.settings.map_size):
+            return int(self.handle.info()["last_txnid"])
+
+    def used_bytes(self) -> int:
+        """
+        Return how many bytes of the data file are in use or were.
+        """
+        self.check_usable()
+        return (int(self.handle.info()["last_pgno"]) + 1) * int(self.handle.stat()["psize"])
+
+    def readers(self) -> tuple[int, int]:
+        """
+        Return how many read transactions of all processes are open, and how many commits ago the oldest began.
+        """
+        self.check_usable()
+        lines = str(self.handle.readers()).splitlines()[1:]
+        numbers = [fields[2] for fields in map(str.split, lines) if len(fields) == 3]
+        began = [int(number) for number in numbers if number.isdigit()]
+        return len(began), self.last_transaction() - min(began) if began else 0
+
+    def check_usable(self) -> None:
+        """
+        Refuse use after a fork or after closing.
+        """
+        if self.is_dead:
+            message = f"event store {self.path} was opened before fork() or is closed; open it again"
+            raise ProgrammingError(message)
+
+    def add_listener(self, event: threading.Event) -> None:
+        """
+        Have an event set after every commit of this process.
+        """
+        self._listeners.add(event)
+
+    def remove_listener(self, event: threading.Event) -> None:
+        """
+        Undo `add_listener`; harmless when it was undone already.
+        """
+        self._listeners.discard(event)
+
+    def notify(self) -> None:
+        """
+        Set the events of all listeners.
+        """
+        for event in tuple(self._listeners):
+            event.set()
+
+    def retain(self) -> Environment:
+        """
+        Take one more reference.
+        """
+        with _registry_lock:
+            self.references += 1
+        return self
+
+    def release(self) -> None:
+        """
+        Give a reference back; the last one closes the environment.
+        """
+        with _registry_lock:
+            if self.references > 0:
+                self.references -= 1
+            if self.references == 0 and not self.is_dead:
+                self.is_dead = True
+                _registry.pop(self.settings.path, None)
+                with self._writer:
+                    self.handle.close()
+
+
+def _is_read_only_medium(directory: Path) -> bool:
+    """
+    Say whether the file system is mounted read-only: then nobody writes, and no lock file can be opened.
+    """
+    try:
+        return bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
+def refuse_loose_permissions(directory: Path) -> None:
+    """
+    Refuse a directory in which everybody may write.
+
+    Raises:
+        StoreUnavailable: It is one.
+    """
+    mode = directory.stat().st_mode
+    if mode & stat.S_IWOTH:
+        raise StoreUnavailable("permission", str(directory), f"mode {stat.S_IMODE(mode):o} lets everybody write",
+                               "Take the right to write from others.")  # fmt: skip
+
+
+def _mark_inherited() -> None:
+    """
+    Mark every environment dead in a forked child, where its locks and maps are the parent's.
+    """
+    global _registry_lock  # noqa: PLW0603 - another thread of the parent may have held it
+    _registry_lock = threading.RLock()
+    for path, environment in _registry.items():
+        environment.is_dead = True
+        _inherited[path] = environment
+    _registry.clear()
+
+
+os.register_at_fork(after_in_child=_mark_inherited)

@@ -1,0 +1,319 @@
+"""
+Frames: the rows of (part of) a commit as bytes, with header, checksum and chain digest.
+
+A frame is checked every time it is read: LMDB has no checksum of its own. ``store/FORMAT.md`` describes each byte.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import zlib
+from array import array
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from domain.errors import Corrupt
+from store.chain import frame_digest
+from store.compression import LEVEL, compress, decompress
+from store.embedded.layout import id_of
+
+MAGIC = b"XF"
+FRAME_FORMAT = 1
+FLAG_LAST = 1
+"""This frame is the last one of its commit."""
+KNOWN_FLAGS = FLAG_LAST
+
+RAW, ZSTD, ZSTD_DICTIONARY = 0, 1, 2
+
+EVENTS_MAX = 4096
+"""Larger frames compress hardly better and make reading a single event slower."""
+PAYLOAD_SOFT_MAX = 1 << 20
+"""A frame is closed before its states pass this size; one larger event has a frame of its own."""
+STATE_MAX = 32 << 20
+PAYLOAD_MAX = 64 << 20
+"""Nothing larger is ever decompressed."""
+
+COMPRESS_MIN = 64
+"""Smaller payloads are stored as they are."""
+
+_HEADER = struct.Struct(">2sBBBxxxQIIQQII32s32s")
+_CRC = struct.Struct(">I")
+_PREFIX = struct.Struct(">BHIB")
+"""Extra columns (none are defined yet), new topics, distinct ids, bytes of a version."""
+HEADER_SIZE = _HEADER.size + _CRC.size
+
+Row = tuple[str, int, str, bytes]
+"""Stream, version, topic, state."""
+
+
+class Header(NamedTuple):
+    """
+    What stands before a frame's payload.
+    """
+
+    flags: int
+    codec: int
+    first_position: int
+    count: int
+    raw_length: int
+    epoch: int
+    topic_mask: int
+    dictionary_id: int
+    stored_length: int
+    previous: bytes
+    digest: bytes
+
+    @property
+    def last_position(self) -> int:
+        """
+        Return the position of the frame's last event.
+        """
+        return self.first_position + self.count - 1
+
+    @property
+    def is_last_of_commit(self) -> bool:
+        """
+        Say whether the commit ends with this frame.
+        """
+        return bool(self.flags & FLAG_LAST)
+
+
+class Columns(NamedTuple):
+    """
+    The rows of one frame, column by column.
+
+    Fields: topics that the frame brings into the log, in order of their numbers; distinct stream ids, encoded, in
+    order of first appearance; then per row its topic number, the index of its stream id, its version and state.
+    """
+
+    new_topics: Sequence[str]
+    ids: Sequence[bytes]
+    topics: Sequence[int]
+    id_indexes: Sequence[int]
+    versions: Sequence[int]
+    states: Sequence[bytes]
+
+
+class Frame(NamedTuple):
+    """
+    A frame as read and checked.
+    """
+
+    header: Header
+    columns: Columns
+
+
+def topic_mask(numbers: Sequence[int]) -> int:
+    """
+    Return the set of topic numbers modulo 64, as bits: what lets a filtered read pass over a frame.
+    """
+    mask = 0
+    for number in set(numbers):
+        mask |= 1 << (number & 63)
+    return mask
+
+
+def build_frame(
+    columns: Columns, *, first_position: int, epoch: int, is_last: bool, previous: bytes, level: int = LEVEL
+) -> tuple[bytes, bytes]:
+    """
+    Return a frame's bytes and its digest.
+    """
+    raw = encode_columns(columns)
+    flags = FLAG_LAST if is_last else 0
+    mask = topic_mask(columns.topics)
+    digest = frame_digest(previous, flags, first_position, len(columns.topics), epoch, mask, raw)
+    codec, stored = RAW, raw
+    if len(raw) >= COMPRESS_MIN:
+        packed = compress(raw, level=level)
+        if len(packed) < len(raw):
+            codec, stored = ZSTD, packed
+    header = Header(
+        flags, codec, first_position, len(columns.topics), len(raw), epoch, mask, 0, len(stored), previous, digest
+    )
+    return join_frame(header, stored), digest
+
+
+def join_frame(header: Header, stored: bytes) -> bytes:
+    """
+    Return the bytes of a frame from its header and its payload as it is stored.
+    """
+    head = _HEADER.pack(
+        MAGIC, FRAME_FORMAT, header.flags, header.codec, header.first_position, header.count, header.raw_length,
+        header.epoch, header.topic_mask, header.dictionary_id, header.stored_length, header.previous, header.digest,
+    )
+    return b"".join((head, _CRC.pack(zlib.crc32(stored, zlib.crc32(head))), stored))
+
+
+def read_header(frame: bytes | memoryview, *, position: int | None = None) -> Header:
+    """
+    Read a frame's header without checking its checksum.
+
+    Raises:
+        Corrupt: It is too short, no frame, or of a newer format.
+    """
+    if len(frame) < HEADER_SIZE:
+        raise Corrupt("truncated", position, f"at least {HEADER_SIZE} bytes", f"{len(frame)} bytes")
+    magic, version, flags, codec, *rest = _HEADER.unpack_from(frame)
+    if magic != MAGIC:
+        raise Corrupt("checksum", position, f"a frame beginning with {MAGIC!r}", repr(magic))
+    if version != FRAME_FORMAT or flags & ~KNOWN_FLAGS or codec > ZSTD_DICTIONARY:
+        # Only a frame that checks can claim to be newer: a flipped bit is no new format.
+        check_crc(frame, position=position)
+        found = f"frame format {version}, flags {flags:#x}, codec {codec}"
+        raise Corrupt("newer", position, f"frame format {FRAME_FORMAT}", found)
+    return Header(flags, codec, *rest)
+
+
+def check_crc(frame: bytes | memoryview, *, position: int | None = None) -> None:
+    """
+    Compare a frame's checksum.
+
+    Raises:
+        Corrupt: Of the kind checksum.
+    """
+    (recorded,) = _CRC.unpack_from(frame, _HEADER.size)
+    found = zlib.crc32(frame[HEADER_SIZE:], zlib.crc32(frame[: _HEADER.size]))
+    if recorded != found:
+        raise Corrupt("checksum", position, f"{recorded:08x}", f"{found:08x}")
+
+
+def raw_payload(frame: bytes, header: Header, *, dictionary: bytes | None = None) -> bytes:
+    """
+    Return the checked, uncompressed payload of a frame.
+
+    Raises:
+        Corrupt: Of the kind checksum or truncated.
+    """
+    position = header.first_position
+    check_crc(frame, position=position)
+    stored = frame[HEADER_SIZE:]
+    if len(stored) != header.stored_length:
+        raise Corrupt("truncated", position, f"{header.stored_length} bytes", f"{len(stored)} bytes")
+    if header.raw_length > PAYLOAD_MAX or header.count > PAYLOAD_MAX:
+        raise Corrupt("checksum", position, f"at most {PAYLOAD_MAX} bytes", f"{header.raw_length} bytes")
+    if header.codec == RAW:
+        return stored
+    try:
+        return decompress(stored, size=header.raw_length, dictionary=dictionary)
+    except ValueError as error:
+        raise Corrupt("checksum", position, "a payload that decompresses", str(error)) from None
+
+
+def open_frame(frame: bytes, *, position: int, dictionary: bytes | None = None) -> Frame:
+    """
+    Check and decode a frame that the log keeps at a position.
+
+    Raises:
+        Corrupt: Anything about it is wrong, the position it says it has included.
+    """
+    header = read_header(frame, position=position)
+    raw = raw_payload(frame, header, dictionary=dictionary)
+    if header.first_position != position:
+        raise Corrupt("order", position, position, header.first_position)
+    return Frame(header, decode_columns(raw, header.count, position=position))
+
+
+def encode_columns(columns: Columns) -> bytes:
+    """
+    Return the uncompressed payload of a frame.
+    """
+    topics = [topic.encode() for topic in columns.new_topics]
+    wide = max(columns.versions) >= 1 << 32
+    parts = [
+        _PREFIX.pack(0, len(topics), len(columns.ids), 8 if wide else 4),
+        _planes("H", list(map(len, topics))), *topics,
+        _planes("H", list(map(len, columns.ids))), *columns.ids,
+        _planes("I", columns.topics),
+        _planes("I", columns.id_indexes),
+        _planes("Q" if wide else "I", columns.versions),
+        _planes("I", list(map(len, columns.states))), *columns.states,
+    ]
+    return b"".join(parts)
+
+
+def decode_columns(raw: bytes, count: int, *, position: int | None = None) -> Columns:
+    """
+    Decode the uncompressed payload of a frame with *count* rows.
+
+    Raises:
+        Corrupt: The columns don't fill the payload exactly, or there are some that we don't know.
+    """
+    try:
+        return _decode_columns(raw, count)
+    except (struct.error, IndexError, ValueError) as error:
+        raise Corrupt("structure", position, "columns that fill the payload", str(error)) from None
+
+
+def _decode_columns(raw: bytes, count: int) -> Columns:
+    """
+    Decode, raising what comes when the bytes are no such payload.
+    """
+    extras, topic_count, id_count, width = _PREFIX.unpack_from(raw)
+    if extras:
+        raise Corrupt("newer", None, "rows without extra columns", f"extra columns {extras:#x}")
+    at = _PREFIX.size
+    lengths, at = _numbers("H", raw, at, topic_count)
+    new_topics, at = _slices(raw, at, lengths)
+    lengths, at = _numbers("H", raw, at, id_count)
+    ids, at = _slices(raw, at, lengths)
+    topics, at = _numbers("I", raw, at, count)
+    id_indexes, at = _numbers("I", raw, at, count)
+    versions, at = _numbers("Q" if width == 8 else "I", raw, at, count)  # noqa: PLR2004
+    lengths, at = _numbers("I", raw, at, count)
+    states, at = _slices(raw, at, lengths)
+    if at != len(raw) or len(ids) != id_count or (count and max(id_indexes) >= id_count):
+        message = f"{at} of {len(raw)} bytes"
+        raise ValueError(message)
+    return Columns([topic.decode() for topic in new_topics], ids, topics, id_indexes, versions, states)
+
+
+def _planes(code: str, numbers: Sequence[int]) -> bytes:
+    """
+    Encode numbers byte plane by byte plane, the highest first: all the zeros side by side compress best.
+    """
+    column = array(code, numbers)
+    if sys.byteorder == "big":
+        column.byteswap()
+    size, data = column.itemsize, column.tobytes()
+    return b"".join([data[plane::size] for plane in range(size - 1, -1, -1)])
+
+
+def _numbers(code: str, raw: bytes, at: int, count: int) -> tuple[list[int], int]:
+    """
+    Decode *count* numbers from their planes; return them and where they end.
+    """
+    column = array(code)
+    size = column.itemsize
+    end = at + size * count
+    if end > len(raw):
+        message = f"a column to byte {end} of {len(raw)}"
+        raise ValueError(message)
+    data = bytearray(size * count)
+    for plane in range(size):
+        data[size - 1 - plane :: size] = raw[at + plane * count : at + (plane + 1) * count]
+    column.frombytes(data)
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column.tolist(), end
+
+
+def _slices(raw: bytes, at: int, lengths: list[int]) -> tuple[list[bytes], int]:
+    """
+    Cut consecutive pieces of the given lengths; return them and where they end.
+    """
+    ends = list(accumulate(lengths, initial=at))
+    if ends[-1] > len(raw):
+        message = f"pieces to byte {ends[-1]} of {len(raw)}"
+        raise ValueError(message)
+    return [raw[begin:end] for begin, end in zip(ends, ends[1:], strict=False)], ends[-1]
+
+
+def streams_of(columns: Columns) -> list[object]:
+    """
+    Return the stream of each row, as text or UUID.
+    """
+    names = [id_of(encoded) for encoded in columns.ids]
+    return [names[index] for index in columns.id_indexes]

@@ -1,0 +1,212 @@
+"""
+The index of streams: which position holds which version; it is also what refuses a version twice.
+
+One row stands for a run of consecutive versions of a stream: its key ends in the first of them, its value holds their
+positions. A version is taken when the row with the greatest first version not above it covers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+import lmdb
+
+from store.embedded.errors import VersionsTaken
+from store.embedded.layout import (
+    INDEX_VALUE_SOFT_MAX,
+    UUID_TAG,
+    VERSION_MAX,
+    index_prefix,
+    run_length,
+    run_positions,
+    run_value,
+    version_bytes,
+    version_of,
+)
+
+Stream = str | UUID
+RUN_MAX = 512
+"""Most versions that one row of a single commit covers."""
+_VERSION_BYTES_MAX = 8
+UUID_KEY_SIZE = 17
+ESCAPE = 0xFF
+
+
+def insert_index(
+    transaction: lmdb.Transaction, index: object, rows: Sequence[tuple[Stream, int, str, bytes]], first: int
+) -> None:
+    """
+    Enter the rows of a commit whose first position is *first*.
+
+    Raises:
+        VersionsTaken: With everything of this commit that is there already.
+    """
+    streams: dict[Stream, list[tuple[int, int]]] = {}
+    for position, row in enumerate(rows, first):
+        pairs = streams.get(row[0])
+        if pairs is None:
+            streams[row[0]] = [(row[1], position)]
+        else:
+            pairs.append((row[1], position))
+    conflicts: list[tuple[Stream, int]] = []
+    # In order of the keys, so that every page is touched once.
+    cursor = transaction.cursor(db=index)
+    for prefix, stream in sorted([(index_prefix(stream), stream) for stream in streams]):
+        for version, positions in _runs(stream, streams[stream], conflicts):
+            _insert_run(transaction, index, cursor, stream, prefix, version, positions, conflicts)
+    if conflicts:
+        raise VersionsTaken(conflicts)
+
+
+def _runs(
+    stream: Stream, pairs: list[tuple[int, int]], conflicts: list[tuple[Stream, int]]
+) -> Iterator[tuple[int, list[int]]]:
+    """
+    Yield first version and positions of each run of consecutive versions and ascending positions.
+    """
+    if len(pairs) == 1:
+        yield pairs[0][0], [pairs[0][1]]
+        return
+    pairs.sort()
+    version, position = pairs[0]
+    run = [position]
+    for later, place in pairs[1:]:
+        if later == version + len(run) and place > run[-1] and len(run) < RUN_MAX:
+            run.append(place)
+            continue
+        if later < version + len(run):
+            conflicts.append((stream, later))
+            continue
+        yield version, run
+        version, run = later, [place]
+    yield version, run
+
+
+def _insert_run(  # noqa: PLR0913 - one place, called once a run
+    transaction: lmdb.Transaction, index: object, cursor: lmdb.Cursor, stream: Stream, prefix: bytes, version: int,
+    positions: list[int], conflicts: list[tuple[Stream, int]],
+) -> None:  # fmt: skip
+    """
+    Put the row of one run, or extend the row that it continues.
+    """
+    key, value, size = prefix + version_bytes(version), b"", len(prefix)
+    last = version + len(positions) - 1
+    if cursor.set_range(key):
+        behind = cursor.key()
+        if _belongs(behind, prefix):
+            there = version_of(behind, size)
+            conflicts.extend((stream, taken) for taken in range(there, min(last, _last(cursor, there)) + 1))
+        has_before = cursor.prev()
+    else:
+        has_before = cursor.last()
+    if has_before and _belongs(cursor.key(), prefix):
+        there = version_of(cursor.key(), size)
+        end = _last(cursor, there)
+        conflicts.extend((stream, taken) for taken in range(version, min(last, end) + 1))
+        if end + 1 == version and len(cursor.value()) <= INDEX_VALUE_SOFT_MAX:
+            key, value = cursor.key(), cursor.value()
+    if not conflicts:
+        transaction.put(key, run_value(positions, value), db=index)
+
+
+def _last(cursor: lmdb.Cursor, first: int) -> int:
+    """
+    Return the last version that the row under the cursor covers.
+    """
+    return first + run_length(cursor.value()) - 1
+
+
+def _belongs(key: bytes, prefix: bytes) -> bool:
+    """
+    Say whether an index key is of the stream with a prefix.
+    """
+    return key.startswith(prefix) and len(key) > len(prefix) and key[len(prefix)] <= _VERSION_BYTES_MAX
+
+
+def stream_positions(
+    transaction: lmdb.Transaction, index: object, stream: Stream, *, gt: int | None, lte: int | None, desc: bool,
+    limit: int | None,
+) -> list[tuple[int, int]]:  # fmt: skip
+    """
+    Return version and position of a stream's events after one version and up to another.
+    """
+    prefix = index_prefix(stream)
+    low = 0 if gt is None else max(gt + 1, 0)
+    found: list[tuple[int, int]] = []
+    cursor = transaction.cursor(db=index)
+    for first, positions in (_rows_down if desc else _rows_up)(cursor, prefix, low, lte):
+        pairs = enumerate(positions, first)
+        for version, position in reversed(list(pairs)) if desc else pairs:
+            if version >= low and (lte is None or version <= lte):
+                found.append((version, position))
+                if limit is not None and len(found) >= limit:
+                    return found[:limit]
+    return found
+
+
+def _rows_up(
+    cursor: lmdb.Cursor, prefix: bytes, low: int, high: int | None
+) -> Iterator[tuple[int, list[int]]]:
+    """
+    Yield a stream's rows that may cover versions from *low* to *high*, ascending.
+    """
+    key = prefix + version_bytes(low)
+    if not (cursor.set_range(key) and cursor.key() == key):
+        # The row before may cover it.
+        is_on = cursor.prev() if cursor.key() else cursor.last()
+        if not is_on:
+            is_on = cursor.first()
+        elif not _belongs(cursor.key(), prefix):
+            is_on = cursor.next()
+        if not is_on:
+            return
+    while _belongs(cursor.key(), prefix):
+        first = version_of(cursor.key(), len(prefix))
+        if high is not None and first > high:
+            return
+        yield first, run_positions(cursor.value())
+        if not cursor.next():
+            return
+
+
+def _rows_down(
+    cursor: lmdb.Cursor, prefix: bytes, low: int, high: int | None
+) -> Iterator[tuple[int, list[int]]]:
+    """
+    Yield a stream's rows that may cover versions from *low* to *high*, descending.
+    """
+    if high is not None and high < 0:
+        return
+    after = bytes((_VERSION_BYTES_MAX + 1,)) if high is None else version_bytes(min(high, VERSION_MAX)) + b"\x00"
+    is_on = cursor.prev() if cursor.set_range(prefix + after) else cursor.last()
+    while is_on and _belongs(cursor.key(), prefix):
+        first = version_of(cursor.key(), len(prefix))
+        positions = run_positions(cursor.value())
+        yield first, positions
+        if first <= low:
+            return
+        is_on = cursor.prev()
+
+
+def index_entries(cursor: lmdb.Cursor) -> Iterator[tuple[bytes, int, int]]:
+    """
+    Yield encoded id, version and position of every entry under a cursor on the index.
+    """
+    for key, value in cursor:
+        encoded, first = split_key(key)
+        for version, position in enumerate(run_positions(value), first):
+            yield encoded, version, position
+
+
+def split_key(key: bytes) -> tuple[bytes, int]:
+    """
+    Return the encoded id and the version of an index key.
+    """
+    # The length of the version stands before it, and is 1 to 8; an id's own NUL is followed by 0xff.
+    if key[:1] == UUID_TAG:
+        return key[:UUID_KEY_SIZE], version_of(key, UUID_KEY_SIZE)
+    at = key.index(0)
+    while key[at + 1] == ESCAPE:
+        at = key.index(0, at + 2)
+    return key[:at].replace(b"\x00\xff", b"\x00"), version_of(key, at + 1)

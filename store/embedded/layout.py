@@ -1,0 +1,218 @@
+"""
+Key spaces and key encodings: the only file that builds or reads keys of the embedded log.
+
+The bytes are described in ``store/FORMAT.md``; a change here is a change of the log format.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+from eventsourcing.persistence import DataError
+
+FORMAT = 1
+"""Version of the key spaces and of everything in them."""
+
+ID_BYTES_MAX = 480
+"""An LMDB key holds 511 bytes; version and terminator take up to 10."""
+
+VERSION_MAX = 2**64 - 1
+INDEX_VALUE_SOFT_MAX = 48
+"""An index row longer than this is not extended any more: the next commit begins a new one."""
+
+META = b"meta"
+KEY_FORMAT = b"format"
+KEY_LOG_ID = b"log_id"
+KEY_EPOCH = b"epoch"
+KEY_DICTIONARY = b"dictionary:"
+
+TEXT_TAG = b"s"
+UUID_TAG = b"u"
+
+
+class SpaceNames(NamedTuple):
+    """
+    Name the named databases that hold one log, or the tracking of one application.
+    """
+
+    log: bytes
+    index: bytes
+    topics: bytes
+
+
+def space_names(name: str, purpose: str) -> SpaceNames:
+    """
+    Return the named databases of one application's recorder.
+    """
+    base = f"{name.lower()}_{purpose}" if name else purpose
+    encoded = base.encode()
+    return SpaceNames(encoded + b".log", encoded + b".index", encoded + b".topics")
+
+
+def tracking_name(name: str) -> bytes:
+    """
+    Return the named database of one application's tracking positions.
+    """
+    return (f"{name.lower()}_tracking" if name else "tracking").encode()
+
+
+def number_bytes(number: int) -> bytes:
+    """
+    Encode a number below 2**64 so that the bytes sort as the numbers do.
+    """
+    return number.to_bytes(8, "big")
+
+
+def number_of(key: bytes) -> int:
+    """
+    Decode what `number_bytes` encoded.
+    """
+    return int.from_bytes(key, "big")
+
+
+def id_bytes(stream: str | UUID) -> bytes:
+    """
+    Encode a stream's id: a tag byte, then the text or the sixteen bytes of the UUID.
+
+    Raises:
+        DataError: The id is too long for a key, or isn't encodable text.
+    """
+    if isinstance(stream, UUID):
+        return UUID_TAG + stream.bytes
+    try:
+        encoded = TEXT_TAG + stream.encode()
+    except UnicodeEncodeError:
+        message = f"originator id {stream!r} is not text that UTF-8 can hold"
+        raise DataError(message) from None
+    if len(encoded) + encoded.count(0) > ID_BYTES_MAX:
+        message = f"originator id longer than {ID_BYTES_MAX} bytes: {stream[:40]!r}..."
+        raise DataError(message)
+    return encoded
+
+
+def id_of(encoded: bytes) -> str | UUID:
+    """
+    Decode what `id_bytes` encoded.
+    """
+    if encoded[:1] == UUID_TAG:
+        return UUID(bytes=encoded[1:])
+    return encoded[1:].decode()
+
+
+def index_prefix(stream: str | UUID) -> bytes:
+    """
+    Return what all index keys of a stream begin with, and no key of another stream does.
+    """
+    encoded = id_bytes(stream)
+    if encoded[:1] == UUID_TAG:
+        return encoded
+    return encoded.replace(b"\x00", b"\x00\xff") + b"\x00"
+
+
+def version_bytes(version: int) -> bytes:
+    """
+    Encode a stream's version in two to nine bytes that sort as the numbers do.
+
+    Raises:
+        DataError: The version is negative or too large.
+    """
+    if not 0 <= version <= VERSION_MAX:
+        message = f"originator version {version} is not from 0 to {VERSION_MAX}"
+        raise DataError(message)
+    length = (version.bit_length() + 7) // 8 or 1
+    return bytes((length,)) + version.to_bytes(length, "big")
+
+
+def version_of(key: bytes, prefix_length: int) -> int:
+    """
+    Decode the version at the end of an index key.
+    """
+    return int.from_bytes(key[prefix_length + 1 :], "big")
+
+
+def varint(number: int) -> bytes:
+    """
+    Encode a number of any size, seven bits a byte, lowest first, the last byte below 0x80.
+    """
+    if number < 0x80:
+        return bytes((number,))
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def varints(encoded: bytes) -> list[int]:
+    """
+    Decode a sequence of what `varint` encoded.
+    """
+    numbers, number, shift = [], 0, 0
+    for byte in encoded:
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            numbers.append(number)
+            number, shift = 0, 0
+        else:
+            shift += 7
+    return numbers
+
+
+def first_varint(encoded: bytes) -> tuple[int, int]:
+    """
+    Decode the first number, and say how many bytes it takes.
+    """
+    number, shift = 0, 0
+    for length, byte in enumerate(encoded, 1):
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, length
+        shift += 7
+    message = "a number without an end"
+    raise ValueError(message)
+
+
+_CONTINUED = bytes(range(0x80, 0x100))
+
+
+def run_length(value: bytes) -> int:
+    """
+    Return how many versions an index row covers.
+    """
+    return len(value.translate(None, _CONTINUED))
+
+
+def run_value(positions: list[int], before: bytes = b"") -> bytes:
+    """
+    Encode the positions of a run of versions, newest first: the last one, then the way back from each.
+
+    Args:
+        positions: Ascending, at least one.
+        before: The row's value so far, when the run continues it.
+    """
+    parts = []
+    newer = positions[-1]
+    parts.append(varint(newer))
+    for position in positions[-2::-1]:
+        parts.append(varint(newer - position))
+        newer = position
+    if before:
+        older, length = first_varint(before)
+        parts.append(varint(newer - older))
+        parts.append(before[length:])
+    return b"".join(parts)
+
+
+def run_positions(value: bytes) -> list[int]:
+    """
+    Decode the positions of a run of versions, ascending.
+    """
+    newest, *steps = varints(value)
+    positions = [newest]
+    for step in steps:
+        newest -= step
+        positions.append(newest)
+    positions.reverse()
+    return positions

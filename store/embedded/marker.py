@@ -1,0 +1,67 @@
+"""
+The marker file beside the data file: it says which log ought to be there.
+
+LMDB takes an emptied file for a new one. The marker is written and synced before the first commit, so a lost or
+swapped data file is noticed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from domain.errors import Corrupt, StoreUnavailable
+from store.embedded.layout import FORMAT
+
+MARKER_FILE = "STORE"
+
+
+def read_marker(directory: Path) -> str | None:
+    """
+    Return the log id that the marker file gives, None without a marker.
+
+    Raises:
+        Corrupt: It is no marker of ours, or of a newer format.
+        StoreUnavailable: It can't be read.
+    """
+    path = directory / MARKER_FILE
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreUnavailable("permission", str(path), str(error)) from None
+    try:
+        fields = json.loads(text)
+        version, log_id = int(fields["format"]), str(fields["log_id"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Corrupt("foreign", None, "a marker of an XCE log", str(error), str(path)) from None
+    if version > FORMAT:
+        raise Corrupt("newer", None, f"log format {FORMAT}", version, str(path))
+    return log_id
+
+
+def write_marker(directory: Path, log_id: str) -> None:
+    """
+    Write the marker and sync it and its directory.
+    """
+    text = json.dumps({"format": FORMAT, "engine": "lmdb 0.9", "log_id": log_id}) + "\n"
+    temporary = directory / f".{MARKER_FILE}.new"
+    with temporary.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(directory / MARKER_FILE)
+    sync_directory(directory)
+
+
+def sync_directory(directory: Path) -> None:
+    """
+    Make the names in a directory durable.
+    """
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

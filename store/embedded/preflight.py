@@ -1,0 +1,154 @@
+"""
+Look at a data file before the engine maps it: the engine would be killed by a truncated one.
+
+Only plain reading of bytes happens here; nothing can crash. The full walk over the structure is
+`lmdb.verify`, pure Python as well, in time proportional to the file.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+import lmdb.verify
+
+from domain.errors import Corrupt, StoreUnavailable
+
+DATA_FILE = "data.mdb"
+_MAGIC = 0xBEEFC0DE
+_DATA_VERSION = 1
+_PAGE_HEADER = 16
+_META = struct.Struct("=IIQQ48s48sQQ")
+_PAGE_SIZES = (4096, 8192, 16384, 32768, 65536, 2048, 1024, 512)
+
+NETWORK_FILE_SYSTEMS = frozenset(
+    "nfs nfs4 cifs smb3 smbfs ncpfs afs ceph lustre gpfs beegfs glusterfs pvfs2 orangefs 9p sshfs "
+    "fuse fuse.sshfs fuse.glusterfs fuse.ceph fuse.s3fs fuse.rclone fuse.beegfs ocfs2 gfs gfs2 panfs wekafs".split()
+)
+
+
+class MetaPage(NamedTuple):
+    """
+    What one of the two meta pages says about the file.
+    """
+
+    page_size: int
+    map_size: int
+    last_page: int
+    transaction: int
+
+
+def check_data_file(directory: Path, *, log_id: str | None, thorough: bool = False) -> MetaPage | None:
+    """
+    Refuse a data file that the engine must not see; return its newest meta page, or None when there is no file.
+
+    Args:
+        directory: Where the data file is.
+        log_id: The identity that the marker file beside it gives, None without one.
+        thorough: Walk the whole structure, not only when the size is suspicious.
+
+    Raises:
+        Corrupt: Empty, foreign, newer, truncated or structure.
+        StoreUnavailable: It can't be read.
+    """
+    path = directory / DATA_FILE
+    try:
+        size = path.stat().st_size if path.exists() else 0
+    except OSError as error:
+        raise StoreUnavailable("permission", str(path), str(error)) from None
+    if size == 0:
+        _refuse_lost_file(path, log_id)
+        return None
+    meta = newest_meta(path)
+    is_short = size < (meta.last_page + 1) * meta.page_size
+    if is_short or thorough:
+        problems = lmdb.verify.verify(str(path))
+        if problems:
+            kind = "truncated" if is_short else "structure"
+            expected = f"{(meta.last_page + 1) * meta.page_size} bytes" if is_short else "a sound file"
+            found = f"{size} bytes" if is_short else str(problems[0])
+            raise Corrupt(kind, None, expected, found, str(path), "Use xce log repair.")
+    return meta
+
+
+def newest_meta(path: Path) -> MetaPage:
+    """
+    Return the meta page that the engine would choose.
+
+    Raises:
+        Corrupt: There is no sound one.
+        StoreUnavailable: The file can't be read.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(max(_PAGE_SIZES) + _PAGE_HEADER + _META.size)
+    except OSError as error:
+        raise StoreUnavailable("permission", str(path), str(error)) from None
+    first = _meta_at(head, 0, path)
+    sizes = (first.page_size,) if first else _PAGE_SIZES
+    others = (_meta_at(head, size, path) for size in sizes)
+    found = [meta for meta in (first, *others) if meta is not None]
+    if not found:
+        raise Corrupt("foreign", None, "an LMDB data file", "no meta page", str(path))
+    return max(found, key=lambda meta: meta.transaction)
+
+
+def _meta_at(head: bytes, offset: int, path: Path) -> MetaPage | None:
+    """
+    Read a meta page, None when there is none.
+    """
+    start = offset + _PAGE_HEADER
+    if len(head) < start + _META.size:
+        return None
+    magic, version, _, map_size, free, _, last_page, transaction = _META.unpack_from(head, start)
+    if magic != _MAGIC:
+        return None
+    if version != _DATA_VERSION:
+        raise Corrupt("newer", None, f"LMDB data version {_DATA_VERSION}", version, str(path))
+    (page_size,) = struct.unpack_from("=I", free)
+    if page_size not in _PAGE_SIZES:
+        return None
+    return MetaPage(page_size, map_size, last_page, transaction)
+
+
+def _refuse_lost_file(path: Path, log_id: str | None) -> None:
+    """
+    Refuse to begin a new log where the marker says that there was one, or over an empty file.
+    """
+    if log_id is not None:
+        raise Corrupt("empty", None, f"the log {log_id}", "a missing or empty data file", str(path),
+                      "Restore a backup, or remove the marker file to begin anew.")  # fmt: skip
+    if path.exists():
+        raise Corrupt("empty", None, "an LMDB data file", "0 bytes", str(path), "Remove it to begin a new log.")
+
+
+def refuse_network_file_system(directory: Path) -> None:
+    """
+    Refuse a directory on a network or cluster file system: locks and shared maps don't work there.
+
+    Raises:
+        StoreUnavailable: It is on one.
+    """
+    kind = file_system_of(directory)
+    if kind in NETWORK_FILE_SYSTEMS:
+        raise StoreUnavailable("file system", str(directory), f"is on {kind}",
+                               "The log needs a local file system (or LMDB_ALLOW_NETWORK_FS=1).")  # fmt: skip
+
+
+def file_system_of(directory: Path) -> str:
+    """
+    Return the type of the file system of a directory, "" when the system doesn't tell.
+    """
+    try:
+        device = os.stat(directory).st_dev
+        wanted = f"{os.major(device)}:{os.minor(device)}"
+        mounts = Path("/proc/self/mountinfo").read_text()
+    except OSError:
+        return ""
+    for line in mounts.splitlines():
+        fields, _, rest = line.partition(" - ")
+        if fields.split()[2] == wanted:
+            return rest.split()[0]
+    return ""

@@ -1,0 +1,429 @@
+"""
+The event log as the engine sees it: append commits of whole steps, read envelopes back, follow.
+
+`EventLog` works over the embedded store, where frames carry checksums, chain and epoch, and over any application
+recorder of the eventsourcing library (`EventLog.from_recorder`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from eventsourcing.persistence import (
+    ApplicationRecorder,
+    DataError,
+    IntegrityError,
+    InternalError,
+    PersistenceError,
+    Subscription,
+)
+
+from domain.envelope import Envelope, Stamped
+from domain.errors import (
+    Conflict,
+    Corrupt,
+    InvariantBroken,
+    NotFound,
+    OutcomeUnknown,
+    Refused,
+    StoreUnavailable,
+    XceError,
+)
+from store.codec import decode, encode_all, encode_checked, time_us_of
+from store.embedded.environment import acquire
+from store.embedded.errors import CommitUnknown, DiskFull, EpochPassed, MapFull, VersionsTaken
+from store.embedded.marker import MARKER_FILE
+from store.embedded.preflight import DATA_FILE
+from store.embedded.settings import MAP_SIZE, Settings
+from store.engines import EmbeddedEngine, Engine, RecorderEngine
+from store.lock import WriterLock, read_holder
+
+STREAM_CHUNK = 500
+"""How many events of one stream are fetched at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogInfo:
+    """
+    Describe a log: what ``xce log info`` shows.
+
+    Args:
+        path: Where it is, "" when the engine isn't embedded.
+        engine: What keeps it.
+        log_id: Its identity.
+        epoch: How many writers it has had, 0 when the engine doesn't count them.
+        events: Its last position.
+        frames: How many records they take.
+        bytes: Size of the data file in use, index included.
+        head_digest: Digest of the whole history, in hexadecimal.
+        first_time_us: Time of the first event, None when empty.
+        last_time_us: Time of the last event, None when empty.
+        writer: Who writes, or wrote last, "" when nobody is known.
+        readers: Read transactions open now, of all processes.
+        oldest_reader_lag: Commits since the oldest of them began: pages it keeps from being used again.
+    """
+
+    path: str
+    engine: str
+    log_id: str
+    epoch: int
+    events: int
+    frames: int
+    bytes: int
+    head_digest: str
+    first_time_us: int | None
+    last_time_us: int | None
+    writer: str
+    readers: int
+    oldest_reader_lag: int
+
+
+def log_directory(path: str | Path) -> Path:
+    """
+    Return the directory of a log that is named by itself or by the cluster directory around it.
+    """
+    given = Path(path)
+    return given / "log" if is_log(given / "log") and not is_log(given) else given
+
+
+def is_log(directory: Path) -> bool:
+    """
+    Say whether a directory has files of a log, sound or not.
+    """
+    return (directory / MARKER_FILE).exists() or (directory / DATA_FILE).exists()
+
+
+class EventLog:
+    """
+    One log, open for reading or, by one process at a time, for writing.
+
+    Made by `create`, `open` or `from_recorder`; close it, or use it as a context manager.
+    """
+
+    def __init__(
+        self, engine: Engine, *, path: Path | None, lock: WriterLock | None, epoch: int | None, is_writable: bool,
+        is_checked: bool,
+    ) -> None:  # fmt: skip
+        self._engine = engine
+        self._lock = lock
+        self._epoch = epoch
+        self._is_writable = is_writable
+        self._is_checked = is_checked
+        self._failure: OutcomeUnknown | None = None
+        self._is_closed = False
+        self.path = path
+        self.log_id = engine.log_id
+
+    @classmethod
+    def create(  # noqa: PLR0913 - settings, all by name
+        cls, path: str | Path, *, log_id: str | None = None, durability: str = "full", map_size: int = MAP_SIZE,
+        checked: bool = False, allow_network: bool = False,
+    ) -> Self:  # fmt: skip
+        """
+        Begin a new log in a directory and open it for writing.
+
+        Args:
+            path: The directory; made if need be.
+            log_id: Its identity; a random one when None.
+            durability: full, relaxed or none, as in `store.embedded`.
+            map_size: Upper bound of the file in bytes.
+            checked: Decode and compare every event before it is committed.
+            allow_network: Don't refuse a network file system.
+
+        Raises:
+            Refused: There is a log already.
+            StoreUnavailable: The directory can't be used.
+        """
+        directory = Path(path).resolve()
+        if (directory / MARKER_FILE).exists():
+            raise Refused("log", "must not exist yet", str(directory))
+        settings = Settings(directory, map_size=map_size, durability=durability, allow_network=allow_network)
+        return cls._open_writable(settings, log_id=log_id, create=True, checked=checked)
+
+    @classmethod
+    def open(  # noqa: PLR0913 - settings, all by name
+        cls, path: str | Path, *, writable: bool, durability: str = "full", map_size: int = MAP_SIZE,
+        checked: bool = False, allow_network: bool = False,
+    ) -> Self:  # fmt: skip
+        """
+        Open an existing log; a cluster directory with a log in it will do.
+
+        Args:
+            path: The directory.
+            writable: As its one writer; otherwise as one of any number of readers.
+            durability: As in `create`.
+            map_size: As in `create`.
+            checked: As in `create`.
+            allow_network: As in `create`.
+
+        Raises:
+            NotFound: There is no log.
+            Conflict: It has a writer already.
+            Corrupt: Its files mustn't be opened.
+            StoreUnavailable: They can't be.
+        """
+        directory = log_directory(path).resolve()
+        if not is_log(directory):
+            raise NotFound("log", "there is none in this directory", str(directory))
+        settings = Settings(
+            directory, map_size=map_size, durability=durability, allow_network=allow_network, readonly=not writable
+        )
+        if writable:
+            return cls._open_writable(settings, log_id=None, create=False, checked=checked)
+        engine = EmbeddedEngine(acquire(settings, create=False))
+        return cls(engine, path=directory, lock=None, epoch=None, is_writable=False, is_checked=False)
+
+    @classmethod
+    def _open_writable(cls, settings: Settings, *, log_id: str | None, create: bool, checked: bool) -> Self:
+        """
+        Take the lock, open the store and raise its epoch.
+        """
+        if create:
+            _make_directory(settings.path)
+        lock = WriterLock(settings.path)
+        try:
+            environment = acquire(settings, create=create, log_id=log_id, thorough=lock.is_after_crash_of_machine)
+            try:
+                with _translated():
+                    epoch = environment.raise_epoch()
+                    environment.handle.reader_check()
+                    engine = EmbeddedEngine(environment)
+            except BaseException:
+                environment.release()
+                raise
+        except BaseException:
+            lock.release()
+            raise
+        return cls(engine, path=settings.path, lock=lock, epoch=epoch, is_writable=True, is_checked=checked)
+
+    @classmethod
+    def from_recorder(
+        cls, recorder: ApplicationRecorder, *, log_id: str, checked: bool = False, writable: bool = True
+    ) -> Self:
+        """
+        Use an application recorder of the eventsourcing library as the log.
+
+        Args:
+            recorder: As its factory made it, with ids as text.
+            log_id: The log's identity, which such a recorder doesn't keep.
+            checked: Decode and compare every event before it is committed.
+            writable: Whether this process appends.
+        """
+        engine = RecorderEngine(recorder, log_id=log_id)
+        return cls(engine, path=None, lock=None, epoch=None, is_writable=writable, is_checked=checked)
+
+    @property
+    def epoch(self) -> int:
+        """
+        Return the epoch: our own as the writer, otherwise the log's present one.
+        """
+        return self._engine.epoch() if self._epoch is None else self._epoch
+
+    def head(self) -> int:
+        """
+        Return the last position, 0 when the log is empty.
+        """
+        with _translated():
+            return self._engine.head()
+
+    def append(self, events: Sequence[Stamped]) -> int:
+        """
+        Append whole steps as one commit, synced, all or nothing; return the last position.
+
+        Raises:
+            Conflict: A stream has such a version already, or another writer took over.
+            StoreUnavailable: There is no room; nothing was recorded, and it may be tried again.
+            OutcomeUnknown: The disk failed; this log takes nothing more until it is opened anew.
+        """
+        if self._failure is not None:
+            raise self._failure
+        if not self._is_writable:
+            raise Refused("log", "is open for reading only", None if self.path is None else str(self.path))
+        if not events:
+            return self.head()
+        if not events[-1].ends_step:
+            raise InvariantBroken("a commit holds whole steps", repr(events[-1])[:200])
+        rows = encode_checked(events) if self._is_checked else encode_all(events)
+        try:
+            with _translated():
+                return self._engine.append(rows, self._epoch)
+        except OutcomeUnknown as error:
+            self._failure = error
+            raise
+
+    def read(self, after: int = 0, upto: int | None = None) -> Iterator[Envelope]:
+        """
+        Yield the envelopes after a position, up to and with another one, in order, checked.
+
+        Args:
+            after: 0 for the beginning.
+            upto: None for all that is there when the reading comes to it.
+        """
+        with _translated():
+            for columns in self._engine.columns(after, upto):
+                yield from map(decode, *columns)
+
+    def read_stream(self, stream: str, after_version: int = 0) -> Iterator[Envelope]:
+        """
+        Yield the envelopes of one stream after a version.
+        """
+        with _translated():
+            while rows := self._engine.stream_rows(stream, after_version, STREAM_CHUNK):
+                for row in rows:
+                    yield decode(*row)
+                after_version = rows[-1][2]
+
+    def last_time_us(self) -> int:
+        """
+        Return the time of the last event, 0 when the log is empty.
+        """
+        return self._time_at(self.head()) or 0
+
+    def _time_at(self, position: int) -> int | None:
+        """
+        Return the time of an event, None for position 0.
+        """
+        if position == 0:
+            return None
+        with _translated():
+            return time_us_of(self._engine.row_at(position)[4])
+
+    def digest_at(self, position: int) -> bytes:
+        """
+        Return the digest of the history up to a position.
+
+        Over a library's recorder, which has no chain, it covers the event at that position alone.
+
+        Raises:
+            Corrupt: There is no such position.
+        """
+        with _translated():
+            return self._engine.digest_at(position)
+
+    def head_digest(self) -> bytes:
+        """
+        Return the digest of the whole history.
+        """
+        return self.digest_at(self.head())
+
+    def info(self) -> LogInfo:
+        """
+        Describe the log.
+        """
+        head = self.head()
+        holder = None if self.path is None else read_holder(self.path)
+        with _translated():
+            readers, lag = self._engine.readers()
+            return LogInfo(
+                path="" if self.path is None else str(self.path),
+                engine=self._engine.name,
+                log_id=self.log_id,
+                epoch=self._engine.epoch(),
+                events=head,
+                frames=self._engine.frame_count(),
+                bytes=self._engine.used_bytes(),
+                head_digest=self._engine.digest_at(head).hex(),
+                first_time_us=self._time_at(min(head, 1)),
+                last_time_us=self._time_at(head),
+                writer="" if holder is None else holder.text(),
+                readers=readers,
+                oldest_reader_lag=lag,
+            )
+
+    def follow(self, after: int = 0) -> Follower:
+        """
+        Return an iterator over the envelopes after a position that waits for new ones, of any process.
+        """
+        return Follower(self._engine.follow(after))
+
+    def close(self) -> None:
+        """
+        Close the log and give the writer's lock back; harmless when called again.
+        """
+        if not self._is_closed:
+            self._is_closed = True
+            self._engine.close()
+            if self._lock is not None:
+                self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Follower:
+    """
+    Iterate over new envelopes until `stop` is called, by any thread.
+    """
+
+    def __init__(self, subscription: Subscription[ApplicationRecorder]) -> None:
+        self._subscription = subscription
+
+    def __iter__(self) -> Iterator[Envelope]:
+        with self._subscription as notifications:
+            for found in notifications:
+                yield decode(
+                    found.id, str(found.originator_id), found.originator_version, found.topic, found.state
+                )
+
+    def stop(self) -> None:
+        """
+        End the iteration.
+        """
+        self._subscription.stop()
+
+
+def _make_directory(directory: Path) -> None:
+    """
+    Make a log's directory, for its owner alone.
+    """
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable("permission", str(directory), str(error)) from None
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """
+    Turn the library's errors into ours.
+    """
+    try:
+        yield
+    except XceError:
+        raise
+    except PersistenceError as error:
+        raise translated_error(error) from error
+
+
+def translated_error(error: PersistenceError) -> XceError:
+    """
+    Return our error for one of the persistence module's.
+    """
+    if isinstance(error, VersionsTaken):
+        taken = ", ".join(f"{stream} version {version}" for stream, version in error.conflicts[:3])
+        return Conflict("stream version", "a version that isn't there yet", taken)
+    if isinstance(error, EpochPassed):
+        return Conflict("writer of the log", f"epoch {error.ours}", f"epoch {error.found}", "Another writer took over; this one must stop.")
+    if isinstance(error, MapFull):
+        return StoreUnavailable("map full", None, str(error), "Raise the map size, or archive old events.")
+    if isinstance(error, DiskFull):
+        return StoreUnavailable("disk full", None, str(error), "Free some space; nothing acknowledged is lost.")
+    if isinstance(error, CommitUnknown):
+        return OutcomeUnknown("I/O error", None, str(error), "Restart; the log then tells what was recorded.")
+    if isinstance(error, IntegrityError):
+        return Conflict("stream version", "a version that isn't there yet", str(error))
+    if isinstance(error, DataError):
+        return Refused("event", f"must fit into the log: {error}")
+    if isinstance(error, InternalError):
+        return Corrupt("structure", None, "a sound data file", str(error))
+    return StoreUnavailable("log", None, str(error))

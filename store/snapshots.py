@@ -1,0 +1,455 @@
+"""
+Snapshots in files: a whole state at a position of the log, complete, compressed, checked.
+
+The store is an aggregate recorder of the eventsourcing library whose stored events are snapshots: the id is the
+schema of the state, the version the position. A file is a zstandard skippable frame with a JSON header, then one
+zstandard frame with checksum, so ``zstd -dc`` reads it as it is. ``FORMAT.md`` describes both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import zstandard
+from eventsourcing.persistence import AggregateRecorder, IntegrityError, StoredEvent
+
+from domain.errors import Corrupt, StoreUnavailable
+from store.embedded.marker import sync_directory
+
+SNAPSHOT_FORMAT = 1
+TOPIC = "snapshot"
+_SKIPPABLE = 0x184D2A50
+_PREFIX = struct.Struct("<II")
+HEADER_MAX = 64 << 10
+STATE_MAX = 4 << 30
+WINDOW_MAX = 1 << 27
+LEVEL = 3
+_NAME = re.compile(r"(\d{20})-([0-9a-f]{16})\.snapshot")
+
+
+class Snapshot(NamedTuple):
+    """
+    A state that was read and checked.
+    """
+
+    position: int
+    schema: str
+    state: bytes
+    time_us: int
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotHeader:
+    """
+    What stands before a snapshot's state.
+
+    Args:
+        format: Version of the file's form.
+        log_id: The log that the state was folded from.
+        schema: Schema of the state; another one is never read as this one.
+        position: The last event in it.
+        chain_digest: Digest of the log up to there, in hexadecimal.
+        topic: Name of the kind of content.
+        time_us: Log time at the position.
+        size: Bytes of the uncompressed state.
+        stored_size: Bytes of the compressed state, to the end of the file.
+        digest: SHA-256 over all other fields and the uncompressed state, in hexadecimal.
+    """
+
+    format: int
+    log_id: str
+    schema: str
+    position: int
+    chain_digest: str
+    topic: str
+    time_us: int
+    size: int
+    stored_size: int = 0
+    digest: str = ""
+
+    def digest_with(self, state: bytes) -> str:
+        """
+        Return the digest over the header and a state.
+        """
+        others = {**asdict(self), "digest": ""}
+        hashed = hashlib.sha256(json.dumps(others, sort_keys=True).encode() + b"\n")
+        hashed.update(state)
+        return hashed.hexdigest()
+
+
+class Entry(NamedTuple):
+    """
+    A snapshot file as the directory lists it; nothing is checked.
+    """
+
+    position: int
+    schema_key: str
+    path: Path
+    size: int
+    is_pinned: bool
+
+
+def schema_key(schema: str) -> str:
+    """
+    Return what stands for a schema in a file's name.
+    """
+    return hashlib.sha256(schema.encode()).hexdigest()[:16]
+
+
+def write_snapshot(path: Path, header: SnapshotHeader, state: bytes) -> None:
+    """
+    Write a snapshot durably: whole under its name, or not at all.
+
+    Raises:
+        FileExistsError: There is a file of that name.
+        OSError: It can't be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True, write_content_size=True)
+    stored = compressor.compress(state)
+    header = replace(header, stored_size=len(stored))
+    header = replace(header, digest=header.digest_with(state))
+    encoded = json.dumps(asdict(header), sort_keys=True).encode()
+    try:
+        with temporary.open("wb") as file:
+            file.write(_PREFIX.pack(_SKIPPABLE, len(encoded)) + encoded)
+            file.write(stored)
+            file.flush()
+            os.fsync(file.fileno())
+        # A link never replaces: unique by position and schema holds even between processes.
+        os.link(temporary, path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+    sync_directory(path.parent)
+
+
+def read_header(path: Path) -> SnapshotHeader:
+    """
+    Read the header of a snapshot file.
+
+    Raises:
+        Corrupt: There is none, or of a newer format.
+    """
+    try:
+        with path.open("rb") as file:
+            return _read_header(file, path)
+    except OSError as error:
+        raise Corrupt("truncated", None, "a readable file", str(error), str(path)) from None
+
+
+def _read_header(file: io.BufferedReader, path: Path) -> SnapshotHeader:
+    """
+    Read the header at the beginning of an open file.
+    """
+    prefix = file.read(_PREFIX.size)
+    if len(prefix) < _PREFIX.size:
+        raise Corrupt("truncated", None, "a header", f"{len(prefix)} bytes", str(path))
+    magic, length = _PREFIX.unpack(prefix)
+    if magic != _SKIPPABLE or length > HEADER_MAX:
+        raise Corrupt("foreign", None, "a snapshot", f"magic {magic:#x}, header of {length} bytes", str(path))
+    encoded = file.read(length)
+    try:
+        data = json.loads(encoded)
+        version = data["format"]
+        if isinstance(version, int) and version > SNAPSHOT_FORMAT:
+            raise Corrupt("newer", None, f"snapshot format {SNAPSHOT_FORMAT}", version, str(path))
+        header = SnapshotHeader(**data)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        kind = "truncated" if len(encoded) < length else "checksum"
+        raise Corrupt(kind, None, "a header", f"{type(error).__name__}: {error}"[:200], str(path)) from None
+    for field in fields(SnapshotHeader):
+        if type(getattr(header, field.name)).__name__ != field.type:
+            raise Corrupt("checksum", None, f"{field.name} of type {field.type}", repr(getattr(header, field.name))[:80], str(path))
+    return header
+
+
+def read_snapshot(path: Path) -> tuple[SnapshotHeader, bytes]:
+    """
+    Read and check a snapshot file; no more than its stated size is ever allocated.
+
+    Raises:
+        Corrupt: Anything about it is wrong.
+    """
+    try:
+        with path.open("rb") as file:
+            header = _read_header(file, path)
+            if not 0 <= header.size <= STATE_MAX:
+                raise Corrupt("checksum", None, f"at most {STATE_MAX} bytes", header.size, str(path))
+            rest = path.stat().st_size - file.tell()
+            if rest != header.stored_size:
+                raise Corrupt("truncated", None, f"{header.stored_size} bytes", f"{rest} bytes", str(path))
+            state = _decompress(file, header.size, path)
+    except OSError as error:
+        raise Corrupt("truncated", None, "a readable file", str(error), str(path)) from None
+    if len(state) != header.size:
+        raise Corrupt("truncated", None, f"{header.size} bytes", f"{len(state)} bytes", str(path))
+    digest = header.digest_with(state)
+    if digest != header.digest:
+        raise Corrupt("checksum", None, header.digest, digest, str(path))
+    return header, state
+
+
+def _decompress(file: io.BufferedReader, size: int, path: Path) -> bytes:
+    """
+    Decompress the rest of a file, at most one byte more than *size*.
+    """
+    decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW_MAX)
+    pieces, rest = [], size + 1
+    try:
+        with decompressor.stream_reader(file) as reader:
+            while rest > 0 and (piece := reader.read(min(rest, 1 << 20))):
+                pieces.append(piece)
+                rest -= len(piece)
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise Corrupt("checksum", None, "a state that decompresses", str(error), str(path)) from None
+    return b"".join(pieces)
+
+
+class SnapshotRecorder(AggregateRecorder):
+    """
+    Keep stored events in a file each: the id is a schema, the version a position.
+    """
+
+    def __init__(self, directory: Path, *, log_id: str = "") -> None:
+        super().__init__()
+        self.directory = directory
+        self.log_id = log_id
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreUnavailable("permission", str(directory), str(error)) from None
+
+    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
+        """
+        Write snapshots, all or none.
+
+        Args:
+            stored_events: What to write.
+            kwargs: ``chain_digest`` and ``time_us`` for the headers.
+        """
+        written: list[Path] = []
+        try:
+            for event in stored_events:
+                path = self.path_of(event.originator_id, event.originator_version)
+                write_snapshot(path, self._header(event, **kwargs), event.state)
+                written.append(path)
+        except FileExistsError:
+            self._undo(written)
+            message = f"there is a snapshot {event.originator_id} at {event.originator_version}"
+            raise IntegrityError(message) from None
+        except OSError as error:
+            self._undo(written)
+            raise StoreUnavailable("disk full", str(self.directory), str(error)) from None
+        return None
+
+    @staticmethod
+    def _undo(written: Iterable[Path]) -> None:
+        """
+        Take back what was written.
+        """
+        for path in written:
+            path.unlink(missing_ok=True)
+
+    def _header(
+        self, event: StoredEvent, *, chain_digest: bytes = b"", time_us: int = 0, **_: Any
+    ) -> SnapshotHeader:
+        """
+        Return the header of a stored event.
+        """
+        return SnapshotHeader(
+            SNAPSHOT_FORMAT, self.log_id, _schema_text(event.originator_id), event.originator_version,
+            chain_digest.hex(), event.topic, time_us, len(event.state),
+        )  # fmt: skip
+
+    def path_of(self, schema: UUID | str, position: int) -> Path:
+        """
+        Return the file of a schema at a position.
+        """
+        return self.directory / f"{position:020d}-{schema_key(_schema_text(schema))}.snapshot"
+
+    def positions(self, schema: UUID | str) -> list[int]:
+        """
+        Return the positions at which there are files of a schema, ascending.
+        """
+        key = schema_key(_schema_text(schema))
+        return sorted(entry.position for entry in entries_of(self.directory) if entry.schema_key == key)
+
+    def select_events(
+        self, originator_id: UUID | str, *, gt: int | None = None, lte: int | None = None, desc: bool = False,
+        limit: int | None = None,
+    ) -> Sequence[StoredEvent]:  # fmt: skip
+        """
+        Return the snapshots of a schema by position; a bad one raises.
+        """
+        found: list[StoredEvent] = []
+        for position in sorted(self.positions(originator_id), reverse=desc):
+            if (gt is not None and position <= gt) or (lte is not None and position > lte):
+                continue
+            if limit is not None and len(found) >= limit:
+                break
+            header, state = read_snapshot(self.path_of(originator_id, position))
+            if header.position != position or header.schema != _schema_text(originator_id):
+                raise Corrupt("order", position, f"{originator_id} at {position}", f"{header.schema} at {header.position}")
+            found.append(StoredEvent(originator_id, position, header.topic, state))
+        return found
+
+
+def _schema_text(schema: UUID | str) -> str:
+    """
+    Return a schema's name; the library's suites use UUIDs too.
+    """
+    return f"uuid:{schema}" if isinstance(schema, UUID) else schema
+
+
+def entries_of(directory: Path) -> Iterator[Entry]:
+    """
+    Yield what the directory lists, in order of position.
+    """
+    try:
+        names = sorted(os.listdir(directory))
+    except FileNotFoundError:
+        return
+    for name in names:
+        match = _NAME.fullmatch(name)
+        if match is None:
+            continue
+        path = directory / name
+        with suppress(FileNotFoundError):
+            size = path.stat().st_size
+            yield Entry(int(match[1]), match[2], path, size, pin_of(path).exists())
+
+
+def pin_of(path: Path) -> Path:
+    """
+    Return the file whose being there pins a snapshot.
+    """
+    return path.with_suffix(".pinned")
+
+
+class SnapshotStore:
+    """
+    Keep the snapshots of one log's state in a directory beside it.
+    """
+
+    def __init__(self, directory: str | Path, *, log_id: str) -> None:
+        self.directory = Path(directory)
+        self.log_id = log_id
+        self.problems: list[Corrupt] = []
+        """What the last `newest_good` skipped, newest first."""
+        self._recorder = SnapshotRecorder(self.directory, log_id=log_id)
+        self._remove_unfinished()
+
+    def _remove_unfinished(self) -> None:
+        """
+        Remove what a writer left that was killed.
+        """
+        for path in self.directory.glob(".*.new"):
+            path.unlink(missing_ok=True)
+
+    def put(self, *, position: int, schema: str, state: bytes, chain_digest: bytes, time_us: int) -> Path:
+        """
+        Keep a state; return its file. One that is there already, whole, is left as it is; a bad one is replaced.
+
+        Raises:
+            StoreUnavailable: It can't be written.
+        """
+        path = self._recorder.path_of(schema, position)
+        event = StoredEvent(schema, position, TOPIC, state)
+        try:
+            self._recorder.insert_events([event], chain_digest=chain_digest, time_us=time_us)
+        except IntegrityError:
+            if self._is_same(path, state, chain_digest):
+                return path
+            path.unlink(missing_ok=True)
+            self._recorder.insert_events([event], chain_digest=chain_digest, time_us=time_us)
+        return path
+
+    def _is_same(self, path: Path, state: bytes, chain_digest: bytes) -> bool:
+        """
+        Say whether a file holds this very state of this very log.
+        """
+        try:
+            header, there = read_snapshot(path)
+        except Corrupt:
+            return False
+        return there == state and header.log_id == self.log_id and header.chain_digest == chain_digest.hex()
+
+    def newest_good(
+        self, *, schema: str, head: int, digest_at: Callable[[int], bytes], upto: int | None = None
+    ) -> Snapshot | None:
+        """
+        Return the newest good snapshot of a schema at or before a position, None when there is none.
+
+        Bad ones are skipped; `problems` names them.
+
+        Args:
+            schema: Only states of it count.
+            head: The log's last position: a later snapshot is of another history.
+            digest_at: Gives the log's digest at a position.
+            upto: The position, the log's end when None.
+        """
+        self.problems = []
+        for position in reversed(self._recorder.positions(schema)):
+            if upto is not None and position > upto:
+                continue
+            path = self._recorder.path_of(schema, position)
+            try:
+                header, state = self._checked(path, schema, position, head, digest_at)
+            except Corrupt as problem:
+                self.problems.append(problem)
+                continue
+            return Snapshot(position, schema, state, header.time_us, path)
+        return None
+
+    def _checked(
+        self, path: Path, schema: str, position: int, head: int, digest_at: Callable[[int], bytes]
+    ) -> tuple[SnapshotHeader, bytes]:
+        """
+        Read a snapshot and hold it against the log.
+        """
+        header, state = read_snapshot(path)
+        if header.log_id != self.log_id:
+            raise Corrupt("foreign", position, f"the log {self.log_id}", f"the log {header.log_id}", str(path))
+        if (header.schema, header.position) != (schema, position):
+            raise Corrupt("order", position, f"{schema} at {position}", f"{header.schema} at {header.position}", str(path))
+        if position > head:
+            raise Corrupt("foreign", position, f"at most the log's end {head}", position, str(path))
+        digest = digest_at(position).hex()
+        if header.chain_digest != digest:
+            raise Corrupt("chain", position, digest, header.chain_digest, str(path))
+        return header, state
+
+    def entries(self) -> list[Entry]:
+        """
+        Return all snapshots of all schemas, by position.
+        """
+        return list(entries_of(self.directory))
+
+    def prune(self, keep: int = 3, *, schema: str | None = None) -> list[Path]:
+        """
+        Remove all but the newest *keep* (of each schema, or of one) and the pinned ones; return what was removed.
+        """
+        removed = []
+        by_schema: dict[str, list[Entry]] = {}
+        for entry in self.entries():
+            if schema is None or entry.schema_key == schema_key(schema):
+                by_schema.setdefault(entry.schema_key, []).append(entry)
+        for entries in by_schema.values():
+            for entry in entries[: max(0, len(entries) - keep)]:
+                if not entry.is_pinned:
+                    entry.path.unlink(missing_ok=True)
+                    removed.append(entry.path)
+        return removed

@@ -1,0 +1,364 @@
+"""
+Walk a log and name what is wrong with it: structure, checksum, chain, gap, order, schema, truncated.
+
+The walk runs in a child process, because a damaged structure can abort the engine; what kills the child is a finding,
+not the end of the caller. One bad record never stops the rest from being read.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import lmdb.verify
+from eventsourcing.persistence import PersistenceError
+
+from domain.errors import Corrupt, NotFound, UnknownEventType, XceError
+from store.chain import frame_digest
+from store.codec import decode
+from store.embedded.environment import Environment, acquire
+from store.embedded.frames import Header, check_crc, decode_columns, raw_payload, read_header, topic_mask
+from store.embedded.index import index_entries
+from store.embedded.journal import Journal
+from store.embedded.layout import id_bytes, id_of
+from store.embedded.preflight import DATA_FILE, check_data_file
+from store.embedded.marker import read_marker
+from store.embedded.settings import Settings
+from store.lock import is_held
+from store.log import is_log, log_directory
+
+PROBLEMS_MAX = 100
+"""More than these are counted, not listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """
+    One thing that is wrong.
+
+    Args:
+        kind: structure, checksum, chain, gap, order, schema, truncated, foreign, newer or empty.
+        position: Where in the log, None when it isn't a matter of one position.
+        expected: What should be there.
+        found: What is there.
+        stream: Whose event it is, "" when that can't be told.
+    """
+
+    kind: str
+    position: int | None
+    expected: str
+    found: str
+    stream: str = ""
+
+    def text(self) -> str:
+        """
+        Return it as one line for people.
+        """
+        where = "" if self.position is None else f" at position {self.position}"
+        whose = f" of {self.stream}" if self.stream else ""
+        return f"{self.kind}{where}{whose}: expected {self.expected}, found {self.found}"
+
+
+@dataclass(slots=True)
+class VerifyReport:
+    """
+    Say what a walk over a log found.
+
+    Args:
+        path: The log's directory.
+        log_id: Its identity, "" when it couldn't be opened.
+        events: How many events were read and good.
+        frames: How many frames.
+        commits: How many commits.
+        last_position: The last position of the log, good or not.
+        head_digest: Digest at the last good frame, in hexadecimal.
+        is_decoded: Whether every event was decoded too.
+        problem_count: How many problems there are.
+        problems: The first of them, in order.
+    """
+
+    path: str
+    log_id: str = ""
+    events: int = 0
+    frames: int = 0
+    commits: int = 0
+    last_position: int = 0
+    head_digest: str = ""
+    is_decoded: bool = False
+    problem_count: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def is_good(self) -> bool:
+        """
+        Say whether nothing is wrong.
+        """
+        return self.problem_count == 0
+
+    @property
+    def first_problem(self) -> Problem | None:
+        """
+        Return what is wrong first, None when nothing is.
+        """
+        return self.problems[0] if self.problems else None
+
+    def add(self, error: Corrupt, *, position: int | None = None, stream: str = "") -> None:
+        """
+        Enter a problem.
+        """
+        self.problem_count += 1
+        if len(self.problems) < PROBLEMS_MAX:
+            place = error.position if error.position is not None else position
+            self.problems.append(Problem(error.kind, place, str(error.expected), str(error.found), stream))
+
+    def as_json(self) -> str:
+        """
+        Return it as one JSON object.
+        """
+        return json.dumps({**asdict(self), "is_good": self.is_good})
+
+
+def report_from_json(text: str) -> VerifyReport:
+    """
+    Return what `VerifyReport.as_json` wrote.
+    """
+    fields = json.loads(text)
+    del fields["is_good"]
+    problems = [Problem(**problem) for problem in fields.pop("problems")]
+    return VerifyReport(**fields, problems=problems)
+
+
+def verify(path: str | Path, *, decoded: bool = True, timeout_s: float | None = None) -> VerifyReport:
+    """
+    Verify a log in a child process.
+
+    Args:
+        path: The log's directory, or a cluster directory around it.
+        decoded: Also decode every event.
+        timeout_s: How long it may take, None for as long as it takes.
+
+    Raises:
+        NotFound: There is no log.
+        XceError: It can't be read at all (permission, address space).
+    """
+    directory = log_directory(path).resolve()
+    if not is_log(directory):
+        raise NotFound("log", "there is none in this directory", str(directory))
+    arguments = [sys.executable, "-m", "store.verify", str(directory), *([] if decoded else ["--fast"])]
+    root = str(Path(__file__).resolve().parent.parent)
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, cwd=root, timeout=timeout_s)
+    try:
+        return report_from_json(done.stdout.strip().splitlines()[-1])
+    except (ValueError, IndexError, KeyError, TypeError):
+        report = VerifyReport(str(directory))
+        last = done.stderr.strip().splitlines()[-1:] or [""]
+        found = f"the engine ended the verifying process (status {done.returncode}) {last[0]}".strip()
+        report.add(Corrupt("structure", None, "a sound data file", found))
+        return report
+
+
+def verify_here(directory: Path, *, decoded: bool = True) -> VerifyReport:
+    """
+    Verify a log in this process; damaged structure may abort it.
+    """
+    report = VerifyReport(str(directory), is_decoded=decoded)
+    try:
+        check_data_file(directory, log_id=read_marker(directory))
+        environment = acquire(Settings(directory.resolve(), readonly=True), create=False)
+    except Corrupt as error:
+        report.add(error)
+        return report
+    try:
+        report.log_id = environment.log_id
+        if not _is_structure_sound(environment, report):
+            return report
+        _Walk(Journal(environment), report, decoded=decoded).run()
+    except PersistenceError as error:
+        report.add(Corrupt("structure", None, "a sound data file", str(error)))
+    finally:
+        environment.release()
+    return report
+
+
+def _is_structure_sound(environment: Environment, report: VerifyReport) -> bool:
+    """
+    Let the structure be walked in pure Python, unless somebody is writing meanwhile.
+    """
+    directory = environment.settings.path
+    before = environment.last_transaction()
+    if is_held(directory):
+        return True  # The walk would see pages of two moments; a writer's file was checked at its opening.
+    problems = lmdb.verify.verify(str(directory / DATA_FILE))
+    if not problems or environment.last_transaction() != before or is_held(directory):
+        return True
+    report.add(Corrupt("structure", None, "a sound data file", str(problems[0])))
+    return False
+
+
+class _Walk:
+    """
+    Go over all frames, then over the index.
+    """
+
+    def __init__(self, journal: Journal, report: VerifyReport, *, decoded: bool) -> None:
+        self._journal = journal
+        self._report = report
+        self._is_decoded = decoded
+        self._next = 1
+        self._digest = journal.digest_at(0)
+        self._epoch = 0
+        self._topics: list[str] = []
+        self._is_commit_open = False
+        self._rows_hash = 0
+        self._versions: dict[object, int] = {}
+
+    def run(self) -> None:
+        """
+        Verify everything.
+        """
+        for key, stored in self._journal.stored_frames():
+            try:
+                self._frame(key, stored)
+            except Corrupt as error:
+                self._report.add(error, position=key)
+                self._resume(key, stored)
+        if self._is_commit_open:
+            self._report.add(Corrupt("truncated", self._next, "the rest of the commit", "the end of the log"))
+        self._report.head_digest = self._digest.hex()
+        if not self._report.problems:
+            self._index()
+
+    def _frame(self, key: int, stored: bytes) -> None:
+        """
+        Verify one frame against the one before it.
+        """
+        header = read_header(stored, position=key)
+        raw = raw_payload(stored, header)
+        if header.first_position != key:
+            raise Corrupt("order", key, key, header.first_position)
+        if key != self._next:
+            raise Corrupt("gap" if key > self._next else "order", min(key, self._next), self._next, key)
+        if header.previous != self._digest:
+            raise Corrupt("chain", key, self._digest.hex(), header.previous.hex())
+        self._check_meaning(header, raw)
+        self._rows(header, raw)
+        self._report.frames += 1
+        self._report.events += header.count
+        self._report.commits += header.is_last_of_commit
+        self._is_commit_open = not header.is_last_of_commit
+        self._next = header.last_position + 1
+        self._digest = header.digest
+        self._epoch = header.epoch
+        self._report.last_position = header.last_position
+
+    def _check_meaning(self, header: Header, raw: bytes) -> None:
+        """
+        Compare the digest with what it covers, and the epoch with the last one.
+        """
+        position = header.first_position
+        digest = frame_digest(
+            header.previous, header.flags, position, header.count, header.epoch, header.topic_mask, raw
+        )
+        if digest != header.digest:
+            raise Corrupt("chain", position, digest.hex(), header.digest.hex())
+        if header.epoch < self._epoch:
+            raise Corrupt("order", position, f"at least epoch {self._epoch}", f"epoch {header.epoch}")
+
+    def _rows(self, header: Header, raw: bytes) -> None:
+        """
+        Verify the rows of a frame: topics, versions, and each event when it is to be decoded.
+        """
+        position = header.first_position
+        columns = decode_columns(raw, header.count, position=position)
+        self._topics.extend(columns.new_topics)
+        if max(columns.topics) >= len(self._topics):
+            raise Corrupt("schema", position, "a topic that a frame brought", max(columns.topics))
+        if topic_mask(columns.topics) != header.topic_mask:
+            raise Corrupt("order", position, f"topics {topic_mask(columns.topics):x}", f"{header.topic_mask:x}")
+        ids = [columns.ids[index] for index in columns.id_indexes]
+        positions = range(position, header.last_position + 1)
+        self._rows_hash += sum(map(hash, zip(ids, columns.versions, positions, strict=True)))
+        if self._is_decoded:
+            topics = [self._topics[number] for number in columns.topics]
+            for row in zip(positions, ids, columns.versions, topics, columns.states, strict=True):
+                self._event(*row)
+
+    def _event(self, position: int, encoded: bytes, version: int, topic: str, state: bytes) -> None:
+        """
+        Decode one event, and compare its version with the stream's last.
+        """
+        expected = self._versions.get(encoded, 0) + 1
+        self._versions[encoded] = version
+        stream = str(id_of(encoded))
+        try:
+            if version != expected:
+                raise Corrupt("order", position, f"version {expected}", f"version {version}")
+            decode(position, stream, version, topic, state)
+        except (Corrupt, UnknownEventType) as error:
+            self._report.add(error, position=position, stream=stream)
+
+    def _resume(self, key: int, stored: bytes) -> None:
+        """
+        Take up the thread behind a bad frame, by what can still be believed of it.
+        """
+        try:
+            header = read_header(stored, position=key)
+            check_crc(stored, position=key)
+        except Corrupt:
+            self._next, self._digest = self._journal.frame_after(key)
+            return
+        self._next, self._digest = header.last_position + 1, header.digest
+
+    def _index(self) -> None:
+        """
+        Compare the index with the rows: the same entries, no more and no fewer.
+        """
+        index_hash = sum(map(hash, self._index_entries()))
+        if index_hash != self._rows_hash:
+            self._find_index_problem()
+        names = self._journal.topic_names()
+        if names != self._topics:
+            self._report.add(Corrupt("schema", None, f"topics {self._topics}"[:300], f"{names}"[:300]))
+
+    def _index_entries(self) -> Iterator[tuple[bytes, int, int]]:
+        """
+        Yield encoded id, version and position of every index entry.
+        """
+        return self._journal.read_index(index_entries)
+
+    def _find_index_problem(self) -> None:
+        """
+        Name the first event that the index doesn't lead to, or an entry that leads nowhere.
+        """
+        entries = set(self._index_entries())
+        for position, stream, version, _, _ in self._journal.iter_rows():
+            entry = (id_bytes(stream), version, position)
+            if entry not in entries:
+                self._report.add(Corrupt("order", position, "an index entry", "none"), stream=str(stream))
+                return
+            entries.discard(entry)
+        for encoded, version, position in sorted(entries, key=lambda entry: entry[2])[:1]:
+            found = f"an index entry for version {version}"
+            self._report.add(Corrupt("order", position, "no index entry", found), stream=str(id_of(encoded)))
+
+
+def main(arguments: list[str], write: Callable[[str], object]) -> int:
+    """
+    Verify the log named by the first argument and write the report; ``--fast`` leaves decoding out.
+    """
+    directory = Path(arguments[0])
+    try:
+        report = verify_here(directory, decoded="--fast" not in arguments)
+    except XceError as error:
+        report = VerifyReport(str(directory))
+        report.add(Corrupt("structure", None, "a log that can be read", error.text()))
+    write(report.as_json() + "\n")
+    return 0 if report.is_good else 4
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], sys.stdout.write))

@@ -1,0 +1,193 @@
+"""
+Snapshots: whole or not at all, checked, and never taken for those of another log, position or schema.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+import zstandard
+from eventsourcing.tests import persistence as tp
+
+from domain.errors import Corrupt
+from store.snapshots import SnapshotRecorder, SnapshotStore
+from tests.store.test_library_suites import TextIds
+
+SCHEMA = "core:1"
+STATE = b'{"jobs":[1,2,3],"time":"1000"}' * 50
+
+
+class TestAggregateRecorderTestCase(tp.AggregateRecorderTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.directory = Path(tempfile.mkdtemp(prefix="xce-snapshots-"))
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def create_recorder(self) -> SnapshotRecorder:
+        return SnapshotRecorder(Path(tempfile.mkdtemp(dir=self.directory)))
+
+
+class TestAggregateRecorderTestCaseText(TextIds, TestAggregateRecorderTestCase):
+    pass
+
+
+def digest_at(position: int) -> bytes:
+    return position.to_bytes(32, "big")
+
+
+def put(store: SnapshotStore, position: int, state: bytes = STATE, schema: str = SCHEMA) -> Path:
+    return store.put(position=position, schema=schema, state=state, chain_digest=digest_at(position), time_us=7)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SnapshotStore:
+    return SnapshotStore(tmp_path / "snapshots", log_id="the-log")
+
+
+def newest(store: SnapshotStore, head: int = 100, upto: int | None = None) -> int | None:
+    found = store.newest_good(schema=SCHEMA, head=head, digest_at=digest_at, upto=upto)
+    return None if found is None else found.position
+
+
+def test_the_newest_at_or_before_a_position_is_found(store: SnapshotStore) -> None:
+    """
+    Recovery wants the newest, time travel the newest before its moment.
+    """
+    for position in (10, 20, 30):
+        put(store, position, b"%d" % position)
+
+    found = store.newest_good(schema=SCHEMA, head=100, digest_at=digest_at, upto=29)
+
+    assert found is not None
+    assert (20, b"20", 7) == (found.position, found.state, found.time_us)
+    assert [30, 10, None] == [newest(store), newest(store, upto=10), newest(store, upto=9)]
+
+
+def test_any_flipped_bit_is_named_and_the_one_before_is_taken(store: SnapshotStore) -> None:
+    """
+    zstandard alone lets most flips in an incompressible frame through.
+    """
+    put(store, 10)
+    path = put(store, 20)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << (at % 8)
+        path.write_bytes(damaged)
+
+        assert 10 == newest(store), at
+        assert str(path) == store.problems[0].path
+
+
+def test_a_truncated_one_is_skipped(store: SnapshotStore) -> None:
+    """
+    A disk that lost the tail of a file must cost time, not the state.
+    """
+    put(store, 10)
+    path = put(store, 20)
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        assert 10 == newest(store), length
+
+
+def test_one_of_another_log_or_history_or_schema_is_not_taken(tmp_path: Path, store: SnapshotStore) -> None:
+    """
+    A log restored from an older copy has another history behind the same positions.
+    """
+    other = SnapshotStore(store.directory, log_id="another-log")
+    put(other, 50)
+    put(store, 40, schema="core:2")
+    store.put(position=30, schema=SCHEMA, state=STATE, chain_digest=b"x" * 32, time_us=0)
+    put(store, 25)
+
+    assert 25 == newest(store)
+    assert ["foreign", "chain"] == [problem.kind for problem in store.problems]
+    assert newest(store, head=24) is None
+    assert "foreign" == store.problems[-1].kind
+
+
+def test_a_newer_format_is_refused_by_name(store: SnapshotStore) -> None:
+    """
+    An unknown shape must not be guessed at.
+    """
+    path = put(store, 10)
+    path.write_bytes(path.read_bytes().replace(b'"format": 1', b'"format": 9'))
+
+    assert newest(store) is None
+    assert "newer" == store.problems[0].kind
+
+
+def test_a_bomb_allocates_no_more_than_the_header_states(store: SnapshotStore) -> None:
+    """
+    A gibibyte of zeros compresses to 32 KiB.
+    """
+    path = put(store, 10, b"0" * 1000)
+    whole = path.read_bytes()
+    header_end = 8 + int.from_bytes(whole[4:8], "little")
+    bomb = zstandard.ZstdCompressor(write_checksum=True).compress(bytes(64 << 20))
+    path.write_bytes(whole[:header_end] + bomb)
+
+    assert newest(store) is None
+    assert store.problems[0].kind in ("truncated", "checksum")
+
+
+def test_the_file_is_readable_without_us(store: SnapshotStore) -> None:
+    """
+    ``zstd -dc`` passes over the header by itself.
+    """
+    path = put(store, 10)
+
+    with path.open("rb") as file:
+        reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        assert STATE == reader.read()
+
+
+def test_pruning_keeps_the_newest_and_the_pinned(store: SnapshotStore) -> None:
+    """
+    The newest few are what recovery falls back on.
+    """
+    for position in range(1, 8):
+        put(store, position)
+    (store.directory / f"{store.entries()[1].path.stem}.pinned").touch()
+
+    removed = store.prune(keep=3)
+
+    assert 3 == len(removed)
+    assert [2, 5, 6, 7] == [entry.position for entry in store.entries()]
+
+
+def test_putting_the_same_again_is_harmless_and_a_bad_one_is_replaced(store: SnapshotStore) -> None:
+    """
+    A restart may take a snapshot where one was already taken.
+    """
+    path = put(store, 10)
+    assert path == put(store, 10)
+    path.write_bytes(b"rubbish")
+    put(store, 10)
+
+    assert 10 == newest(store)
+
+
+def test_a_killed_writer_leaves_nothing_that_counts(store: SnapshotStore) -> None:
+    """
+    Only the link to the final name makes a snapshot.
+    """
+    (store.directory / ".00000000000000000099-0123456789abcdef.snapshot.1.new").write_bytes(b"half")
+    again = SnapshotStore(store.directory, log_id="the-log")
+
+    assert [] == list(again.directory.iterdir())
+
+
+def test_reading_a_missing_file_is_a_named_problem(tmp_path: Path) -> None:
+    """
+    Another process may have pruned it in between.
+    """
+    from store.snapshots import read_snapshot
+
+    with pytest.raises(Corrupt) as caught:
+        read_snapshot(tmp_path / "none")
+    assert "truncated" == caught.value.kind

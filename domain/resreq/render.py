@@ -25,7 +25,6 @@ from domain.resreq.syntax import (
     Number,
     OrderKey,
     Per,
-    Phase,
     Primary,
     Requirement,
     RusageTerm,
@@ -128,20 +127,17 @@ def render_usages(
 
 
 def _rusage_term(term: RusageTerm, settings: ParseSettings) -> str:
-    phases = (
-        Phase(milli=term.milli, duration_us=term.duration_us, is_decaying=term.is_decaying),
-        *term.phases,
-    )
-    amounts = [_amount(term.resource, phase.milli, settings) for phase in phases]
+    amounts = [term.milli, *(phase.milli for phase in term.phases)]
+    lasting = [term.duration_us, *(phase.duration_us for phase in term.phases)]
+    falling = [bool(term.is_decaying), *(phase.is_decaying for phase in term.phases)]
+    shown = _list([_amount(term.resource, milli, settings) for milli in amounts])
     method = "" if term.per is Per.DEFAULT else f"/{term.per.value}"
-    text = f"{term.resource}={_list(amounts)}{method}"
-    durations = [
-        show_duration(phase.duration_us) for phase in phases if phase.duration_us is not None
-    ]
+    text = f"{term.resource}={shown}{method}"
+    durations = [show_duration(duration_us) for duration_us in lasting if duration_us is not None]
     if durations:
         text += f":duration={_list(durations)}"
-    if any(phase.is_decaying for phase in phases):
-        text += f":decay={_list([str(int(phase.is_decaying)) for phase in phases])}"
+    if term.is_decaying is not None:
+        text += f":decay={_list([str(int(decay)) for decay in falling])}"
     if term.threshold_milli is not None:
         text += f":threshold={_amount(term.resource, term.threshold_milli, settings)}"
     return text

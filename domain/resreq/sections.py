@@ -281,7 +281,7 @@ def _rusage_term(
         milli=milli[0],
         per=use.per,
         duration_us=lasting[0],
-        is_decaying=falling[0],
+        is_decaying=falling[0] if decays else None,
         threshold_milli=threshold,
         phases=tuple(later),
     )

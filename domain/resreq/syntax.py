@@ -162,7 +162,8 @@ class RusageTerm(Value):
     Args:
         milli: The amount; with phases, that of the first one, which is the largest.
         duration_us: After so much run time the amount is given back, None at the end of the job.
-        is_decaying: Whether the amount falls linearly to zero over its duration.
+        is_decaying: Whether the amount falls linearly to zero over its duration; None where the
+            text doesn't say, which means no but can be inherited.
         threshold_milli: Don't start unless the host has at least so much (at most, where less is
             better).
         phases: The later phases, each no larger than the one before.
@@ -172,7 +173,7 @@ class RusageTerm(Value):
     milli: Milli
     per: Per = Per.DEFAULT
     duration_us: DurationUs | None = None
-    is_decaying: bool = False
+    is_decaying: bool | None = None
     threshold_milli: Milli | None = None
     phases: tuple[Phase, ...] = ()
 

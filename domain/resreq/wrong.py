@@ -7,7 +7,7 @@ from __future__ import annotations
 from lark import Token, Tree
 
 
-class Wrong(Exception):
+class Wrong(Exception):  # noqa: N818 - it never leaves the parser
     """
     Say that a part of a text can't be honoured; the parser adds the text and raises NotUnderstood.
 

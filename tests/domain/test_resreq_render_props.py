@@ -117,7 +117,7 @@ def rusage_terms(draw, resource):
         milli=draw(millis),
         per=draw(st.sampled_from(Per)),
         duration_us=draw(st.none() | st.integers(1, 10**12)),
-        is_decaying=draw(st.booleans()),
+        is_decaying=draw(st.none() | st.booleans()),
         threshold_milli=draw(st.none() | millis),
     )
 

@@ -380,5 +380,6 @@ def parsed(root: Path, folders: tuple[str, ...]) -> dict[str, tuple[ast.Module, 
     result = {}
     for path in files:
         text = path.read_text(encoding="utf-8")
-        result[path.relative_to(root).as_posix()] = (ast.parse(text), text.splitlines())
+        name = path.relative_to(root).as_posix()
+        result[name] = (ast.parse(text, name), text.splitlines())
     return result

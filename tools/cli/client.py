@@ -120,6 +120,17 @@ class Client:
                 time.sleep(0.1)
 
     def _once(self, method: str, path: str, body: Json | None) -> Json:
+        is_kept = self._connection is not None
+        try:
+            return self._over_connection(method, path, body)
+        except NoScheduler:
+            # A connection that was idle for long is closed at the other end: that says nothing
+            # about whether somebody listens, and a read may be asked twice.
+            if not is_kept or method != "GET":
+                raise
+        return self._over_connection(method, path, body)
+
+    def _over_connection(self, method: str, path: str, body: Json | None) -> Json:
         if self._connection is None:
             self._connection = _UnixConnection(self.directory, RESPONSE_TIMEOUT_S)
         content = None if body is None else json.dumps(body).encode()

@@ -1,0 +1,145 @@
+"""
+What xce simulate prints, and that its log is kept only when asked for.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from store.log import EventLog
+from tools.cli import main
+
+# Fields: id, submit, wait, run, allocated, ..., requested processors at 8; the rest is unknown.
+LINES = """\
+; MaxNodes: 2
+; MaxProcs: 4
+1 0 -1 100 2 -1 -1 2 -1 -1 1 1 1 1 1 1 -1 -1
+2 10 -1 20 4 -1 -1 4 -1 -1 1 1 1 1 1 1 -1 -1
+3 20 -1 30 -1 -1 -1 -1 -1 -1 1 1 1 1 1 1 -1 -1
+4 30 -1 30 9 -1 -1 9 -1 -1 1 1 1 1 1 1 -1 -1
+5 40 -1 5 1 -1 -1 1 -1 -1 1 1 1 1 1 1 -1 -1
+"""
+
+
+@pytest.fixture
+def workload(tmp_path):
+    """
+    Return a small trace: three jobs that run, one without size, one too large.
+    """
+    path = tmp_path / "small.swf"
+    path.write_text(LINES)
+    return path
+
+
+def _json(capfd, *arguments):
+    status = main.run(["simulate", *map(str, arguments), "--json", "--no-progress"])
+    captured = capfd.readouterr()
+    assert (0, "") == (status, captured.err)
+    return json.loads(captured.out)
+
+
+def test_the_json_object_holds_the_figures_of_the_schedule(capfd, workload):
+    """
+    Greedy: job 1 starts at 0 on both hosts, job 5 at 40 beside it, the wide job 2 when all is free.
+    """
+    figures = _json(capfd, workload)
+
+    starts = {1: 0, 2: 100, 5: 40}
+    assert 3 == figures["jobs"]
+    assert sum(starts.values()) == figures["sum_starts_s"]
+    assert 30 == figures["mean_wait_s"]
+    assert 120 == figures["makespan_s"]
+    assert pytest.approx((1 + 110 / 20 + 1) / 3, abs=1e-6) == figures["mean_bounded_slowdown"]
+    assert pytest.approx((200 + 80 + 5) / (4 * 120), abs=1e-6) == figures["utilisation"]
+    assert figures["events"] > 10
+    assert figures["log_bytes"] > 0
+    assert figures["jobs_per_s"] > 0
+
+
+def test_a_strict_picker_holds_back_what_the_greedy_one_lets_pass(capfd, workload):
+    """
+    The wide job 2 can't be placed at 10, so job 5 must wait behind it.
+    """
+    assert 0 + 100 + 120 == _json(capfd, workload, "--picker", "strict_fcfs")["sum_starts_s"]
+
+
+def test_what_is_left_out_is_counted_by_name(capfd, workload):
+    """
+    Nothing is dropped silently: the rule that a job breaks is named with its count.
+    """
+    left_out = _json(capfd, workload)["left_out"]
+
+    assert 1 == left_out["no size"]
+    assert 1 == left_out["larger than the cluster"]
+    assert 2 == sum(left_out.values())
+    assert 0 == main.run(["simulate", str(workload), "--no-progress"])
+    shown = capfd.readouterr().out
+    assert "left out, no size" in shown
+    assert "left out, larger than the cluster" in shown
+    assert "left out, run time < 0" not in shown
+
+
+def test_the_log_is_kept_where_it_was_asked_for(capfd, workload, tmp_path):
+    """
+    The log is what replay verify and everything after it reads.
+    """
+    place = tmp_path / "log"
+
+    figures = _json(capfd, workload, "--log", place)
+
+    assert str(place) == figures["log"]
+    with EventLog.open(place, writable=False) as log:
+        assert figures["events"] == log.head()
+
+
+def test_a_log_is_never_written_over(capfd, workload, tmp_path):
+    """
+    A history that exists is kept: the second run is refused, exit status 2.
+    """
+    place = tmp_path / "log"
+    _json(capfd, workload, "--log", place)
+
+    assert 2 == main.run(["simulate", str(workload), "--log", str(place)])
+    assert str(place) in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--picker", "nope"], "--picker: must be one of builtin_fcfs, strict_fcfs"),
+        (["--cluster", "0x4"], "--cluster hosts: must be from 1"),
+        (["--cluster", "no-such-file"], "no-such-file"),
+    ],
+)
+def test_a_wrong_option_is_refused_in_one_line(capfd, workload, arguments, message):
+    """
+    Field and rule are named, and nothing is simulated.
+    """
+    assert 2 == main.run(["simulate", str(workload), *arguments])
+
+    captured = capfd.readouterr()
+    assert "" == captured.out
+    assert message in captured.err
+    assert 1 == captured.err.count("\n")
+
+
+def test_a_workload_without_a_cluster_is_refused_naming_the_option(capfd, workload):
+    """
+    The header may say nothing; guessing a size would be a silent choice.
+    """
+    workload.write_text("".join(line for line in LINES.splitlines(keepends=True) if line[0] != ";"))
+
+    assert 2 == main.run(["simulate", str(workload)])
+
+    assert "--cluster" in capfd.readouterr().err
+
+
+def test_the_progress_bar_goes_to_standard_error(capfd, workload):
+    """
+    Standard output holds the answer only, so that it can be piped.
+    """
+    assert 0 == main.run(["simulate", str(workload), "--progress", "--json"])
+
+    json.loads(capfd.readouterr().out)

@@ -1,0 +1,102 @@
+"""
+Check a recorded log by deciding everything again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tools.cli.options import json_option
+from tools.cli.output import counted, say, say_json
+
+if TYPE_CHECKING:
+    from replay.verify import VerifyResult
+
+SHOWN_MAX = 10
+DIFFERENT = 1
+
+
+@click.group(epilog="""
+\b
+Example:
+  xce replay verify ~/.local/state/xce
+""")
+def replay() -> None:
+    """
+    Check the decisions of a recorded log.
+    """
+
+
+@replay.command(epilog="""
+\b
+Examples:
+  xce replay verify ~/.local/state/xce      also while its scheduler runs
+  xce replay verify run1 --json | jq .differences
+Exit status: 0 when every decision is the same, 1 when one differs, 4 when the log is corrupt.
+A difference under the same policy is a fault of XCE: report it with its position.
+Next, for the bytes themselves: xce log verify LOG.
+""")
+@click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
+@click.option("--progress/--no-progress", default=None,
+              help="Show a progress bar; else only on a terminal.")
+@json_option
+def verify(log: Path, *, progress: bool | None, as_json: bool) -> int:
+    """
+    Decide every session of a log again, and report what differs.
+
+    LOG is the directory of a log, or of a cluster.
+    """
+    from replay.verify import verify as decide_again
+    from store.log import EventLog
+
+    shown = sys.stderr.isatty() if progress is None else progress
+    with EventLog.open(log, writable=False) as opened, _bar(opened.head(), shown=shown) as step:
+        result = decide_again(opened, on_progress=step)
+    if as_json:
+        say_json({**asdict(result), "is_same": result.is_same})
+    else:
+        _show(result)
+    return 0 if result.is_same else DIFFERENT
+
+
+@contextmanager
+def _bar(head: int, *, shown: bool) -> Iterator[Callable[[int], None] | None]:
+    """
+    Give what is called with the position now and then, None when nobody wants to see it.
+    """
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("deciding again", total=head)
+        yield lambda position: bar.update(task, completed=position)
+
+
+def _show(result: VerifyResult) -> None:
+    say(f"{counted(result.events, 'event')} in {counted(result.steps, 'step')}; "
+        f"{counted(result.sessions, 'session')} with {counted(result.decisions, 'decision')} "
+        f"decided again.")
+    if result.is_same:
+        say("Every decision is the same.")
+        return
+    for difference in result.differences[:SHOWN_MAX]:
+        say(f"Position {difference.position}, {difference.stream}:")
+        say(f"  recorded   {difference.recorded or '(nothing more)'}")
+        say(f"  now        {difference.re_decided or '(nothing more)'}")
+        if difference.why:
+            say(f"  {difference.why}")
+    more = result.difference_count - min(SHOWN_MAX, len(result.differences))
+    if more:
+        say(f"and {counted(more, 'more difference')}.")
+    say(f"{counted(result.difference_count, 'difference')}; the first at position "
+        f"{result.differences[0].position}.")

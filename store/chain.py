@@ -1,9 +1,9 @@
 """
 The hash chain: what makes a position and a digest identify a whole history.
 
-The digest of a frame covers what the frame means (the uncompressed payload and every header field that isn't a matter
-of storage) and the digest before it. Recompressing a frame leaves it as it is; changing an event, its order, its
-commit or its epoch doesn't.
+The digest of a frame covers what the frame means (the uncompressed payload and every header field
+that isn't a matter of storage) and the digest before it. Recompressing a frame leaves it as it is;
+changing an event, its order, its commit or its epoch doesn't.
 """
 
 from __future__ import annotations

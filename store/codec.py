@@ -1,9 +1,11 @@
 """
 The mapper: stamped events to stored bytes and back.
 
-The state of a stored event is JSON: ``{"t":TIME_US,"a":"ACTOR","c":"CAUSE","v":CLASS_VERSION,"l":1,"e":{PAYLOAD}}``,
-in this order; "a" and "c" are left out when empty, "v" when 1, and "l" (then 0) only stands where an event doesn't
-end its step. Types are resolved by the closed registry of `domain.event`: a stored name never imports anything.
+The state of a stored event is JSON:
+``{"t":TIME_US,"a":"ACTOR","c":"CAUSE","v":CLASS_VERSION,"l":1,"e":{PAYLOAD}}``, in this order; "a"
+and "c" are left out when empty, "v" when 1, and "l" (then 0) only stands where an event doesn't end
+its step. Types are resolved by the closed registry of `domain.event`: a stored name never imports
+anything.
 """
 
 from __future__ import annotations
@@ -32,14 +34,19 @@ PlacedRow = tuple[int, str, int, str, bytes]
 
 _TEXT = rb'"((?:[^"\\]|\\.)*)"'
 _match = re.compile(
-    rb'\{"t":(-?\d+)(?:,"a":' + _TEXT + rb')?(?:,"c":' + _TEXT + rb')?(?:,"v":(\d+))?(,"l":0)?,"e":(?=\{)', re.DOTALL
+    rb'\{"t":(-?\d+)(?:,"a":'
+    + _TEXT
+    + rb')?(?:,"c":'
+    + _TEXT
+    + rb')?(?:,"v":(\d+))?(,"l":0)?,"e":(?=\{)',
+    re.DOTALL,
 ).match
 
 _writers: dict[type[Event], tuple[str, str, Callable[..., bytes]]] = {}
 _readers: dict[str, tuple[int, Callable[[bytes], Event]]] = {}
 
 
-# hot: "durable append, 100 typed events a commit" and "simulated jobs per second"
+# hot: the bench of durable appends of typed events needs it, and the simulator.
 def encode(stamped: Stamped) -> Row:
     """
     Return the row of a stamped event: stream, version, type code, state.
@@ -94,7 +101,7 @@ def _learn_writer(cls: type[Event]) -> tuple[str, str, Callable[..., bytes]]:
     return _writers[cls]
 
 
-# hot: "read back as typed events"
+# hot: the bench of reading typed events back needs it.
 def decode(position: int, stream: str, version: int, topic: str, state: bytes) -> Envelope:
     """
     Return the envelope of a stored row; its payload is validated.
@@ -119,9 +126,7 @@ def decode(position: int, stream: str, version: int, topic: str, state: bytes) -
         payload = state[found.end() : -1]
         number = 1 if schema is None else int(schema)
         if number != known:
-            payload = json.dumps(
-                upcast(event_class(topic), json.loads(payload), number)
-            ).encode()
+            payload = json.dumps(upcast(event_class(topic), json.loads(payload), number)).encode()
         return Envelope(
             position, stream, version, int(time_us), _text(actor), _text(cause), validate(payload),
             within is None,
@@ -199,9 +204,11 @@ def _short(error: Exception) -> str:
 
 class EventMapper(Mapper[str]):
     """
-    Let the library's own EventStore and Application store and read stamped events (``MAPPER_TOPIC``).
+    Let the library's own EventStore and Application store and read stamped events
+    (``MAPPER_TOPIC``).
 
-    A domain event of theirs is an `Envelope`; its position isn't known to the library, and is 0 in what comes back.
+    A domain event of theirs is an `Envelope`; its position isn't known to the library, and is 0 in
+    what comes back.
     """
 
     def to_stored_event(self, domain_event: Any) -> StoredEvent:

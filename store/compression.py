@@ -1,5 +1,6 @@
 """
-Compress and decompress with zstandard: the one place that knows its contexts, caps and dictionaries.
+Compress and decompress with zstandard: the one place that knows its contexts, caps and
+dictionaries.
 
 A context used by two threads at once crashes the process, so every thread has its own.
 """

@@ -18,14 +18,12 @@ from eventsourcing.persistence import (
 from domain.errors import Corrupt
 from store.chain import digest_within, genesis
 from store.embedded.environment import Environment
-from store.embedded.journal import Row as StoredRow
 from store.embedded.recorder import EmbeddedApplicationRecorder
+from store.embedded.rows import Row as StoredRow
 
 Row = tuple[str, int, str, bytes]
 PlacedRow = tuple[int, str, int, str, bytes]
-Columns = tuple[
-    Iterable[int], Iterable[str], Iterable[int], Iterable[str], Iterable[bytes]
-]
+Columns = tuple[Iterable[int], Iterable[str], Iterable[int], Iterable[str], Iterable[bytes]]
 """Positions, streams, versions, topics and states of some rows, in order."""
 
 PAGE = 1000
@@ -115,15 +113,30 @@ class EmbeddedEngine:
         self.log_id = environment.log_id
 
     def head(self) -> int:
+        """
+        Return the last position, 0 when empty.
+        """
         return self.journal.head().position
 
     def append(self, rows: Sequence[StoredRow], epoch: int | None) -> int:
+        """
+        Append rows as one commit; return the last position.
+        """
         return self.journal.insert_rows(rows, epoch=epoch)[-1]
 
     def columns(self, after: int, upto: int | None) -> Iterator[Columns]:
+        """
+        Yield the rows after a position, up to and with another, column by column.
+        """
         for frame in self.journal.iter_frames(after, upto):
             first, last = frame.header.first_position, frame.header.last_position
-            columns = (range(first, last + 1), frame.streams, frame.versions, frame.topics, frame.states)
+            columns = (
+                range(first, last + 1),
+                frame.streams,
+                frame.versions,
+                frame.topics,
+                frame.states,
+            )
             begin = max(0, after + 1 - first)
             end = last + 1 - first if upto is None else min(upto, last) + 1 - first
             if begin > 0 or end <= last - first:
@@ -131,37 +144,65 @@ class EmbeddedEngine:
             yield columns  # type: ignore[misc]
 
     def stream_rows(self, stream: str, after_version: int, limit: int) -> list[PlacedRow]:
+        """
+        Return at most *limit* rows of a stream after a version.
+        """
         return self.journal.stream_rows(stream, gt=after_version, limit=limit)  # type: ignore[return-value]
 
     def row_at(self, position: int) -> PlacedRow:
+        """
+        Return the row at a position.
+        """
         return self.journal.frame_at(position).row(position)  # type: ignore[return-value]
 
     def digest_at(self, position: int) -> bytes:
+        """
+        Return the digest of the history up to a position.
+        """
         return self.journal.digest_at(position)
 
     def epoch(self) -> int:
+        """
+        Return the count of writers so far, 0 when it isn't kept.
+        """
         with self._environment.read() as transaction:
             return self._environment.epoch(transaction)
 
     def frame_count(self) -> int:
+        """
+        Return how many records the rows take.
+        """
         return self.journal.frame_count()
 
     def used_bytes(self) -> int:
+        """
+        Return how many bytes the log takes, 0 when that can't be told.
+        """
         return self._environment.used_bytes()
 
     def readers(self) -> tuple[int, int]:
+        """
+        Return how many read transactions are open, and how many commits ago the oldest began.
+        """
         return self._environment.readers()
 
     def follow(self, after: int) -> Subscription[ApplicationRecorder]:
+        """
+        Return a subscription to the notifications after a position.
+        """
         return self._recorder.subscribe(gt=after)
 
     def close(self) -> None:
+        """
+        Let everything go.
+        """
         self._environment.release()
 
 
 class RecorderEngine:
     """
-    Stand on a recorder of the library: positions may have gaps, and there is no chain, epoch or size.
+    Stand on a recorder of the library: positions may have gaps, and there is no chain, epoch or
+    size.
     """
 
     def __init__(self, recorder: ApplicationRecorder, *, log_id: str) -> None:
@@ -174,13 +215,22 @@ class RecorderEngine:
         self._recorder = recorder
 
     def head(self) -> int:
+        """
+        Return the last position, 0 when empty.
+        """
         return self._recorder.max_notification_id() or 0
 
     def append(self, rows: Sequence[Row], epoch: int | None) -> int:  # noqa: ARG002 - no epoch here
+        """
+        Append rows as one commit; return the last position.
+        """
         positions = self._recorder.insert_events([StoredEvent(*row) for row in rows])
         return self.head() if not positions else positions[-1]
 
     def columns(self, after: int, upto: int | None) -> Iterator[Columns]:
+        """
+        Yield the rows after a position, up to and with another, column by column.
+        """
         while page := self._page(after, upto, PAGE):
             yield tuple(zip(*map(_placed, page), strict=True))  # type: ignore[misc]
             after = page[-1].id
@@ -189,9 +239,14 @@ class RecorderEngine:
         """
         Read some notifications after a position.
         """
-        return self._recorder.select_notifications(after, limit, stop=upto, inclusive_of_start=False)
+        return self._recorder.select_notifications(
+            after, limit, stop=upto, inclusive_of_start=False
+        )
 
     def stream_rows(self, stream: str, after_version: int, limit: int) -> list[PlacedRow]:
+        """
+        Return at most *limit* rows of a stream after a version.
+        """
         # A stored event of the library doesn't know its position: the log is scanned for it.
         wanted = self._recorder.select_events(stream, gt=after_version, limit=limit)
         missing = {event.originator_version for event in wanted}
@@ -205,12 +260,18 @@ class RecorderEngine:
         return rows
 
     def row_at(self, position: int) -> PlacedRow:
+        """
+        Return the row at a position.
+        """
         page = self._recorder.select_notifications(position, 1, stop=position)
         if not page:
             raise Corrupt("gap", position, f"position {position}", "nothing")
         return _placed(page[0])
 
     def digest_at(self, position: int) -> bytes:
+        """
+        Return the digest of the history up to a position.
+        """
         origin = genesis(self.log_id, b"recorder")
         if position == 0:
             return origin
@@ -218,18 +279,33 @@ class RecorderEngine:
         return digest_within(origin, [(stream, version, topic, state), (str(position), 0, "", b"")])
 
     def epoch(self) -> int:
+        """
+        Return the count of writers so far, 0 when it isn't kept.
+        """
         return 0
 
     def frame_count(self) -> int:
+        """
+        Return how many records the rows take.
+        """
         return 0
 
     def used_bytes(self) -> int:
+        """
+        Return how many bytes the log takes, 0 when that can't be told.
+        """
         return 0
 
     def readers(self) -> tuple[int, int]:
+        """
+        Return how many read transactions are open, and how many commits ago the oldest began.
+        """
         return 0, 0
 
     def follow(self, after: int) -> Subscription[ApplicationRecorder]:
+        """
+        Return a subscription to the notifications after a position.
+        """
         return self._recorder.subscribe(gt=after)
 
     def close(self) -> None:
@@ -242,4 +318,10 @@ def _placed(found: Notification) -> PlacedRow:
     """
     Return a notification as a plain row.
     """
-    return found.id, str(found.originator_id), found.originator_version, found.topic, bytes(found.state)
+    return (
+        found.id,
+        str(found.originator_id),
+        found.originator_version,
+        found.topic,
+        bytes(found.state),
+    )

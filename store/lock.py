@@ -1,8 +1,10 @@
 """
-The one writer's lock: a file lock that the kernel lets go when its holder dies, with the holder's identity in it.
+The one writer's lock: a file lock that the kernel lets go when its holder dies, with the holder's
+identity in it.
 
-The lock alone makes nothing safe (a stopped process may wake up after somebody took over); the epoch, compared
-inside every write transaction, does. The lock makes the refusal early, and names who is in the way.
+The lock alone makes nothing safe (a stopped process may wake up after somebody took over); the
+epoch, compared inside every write transaction, does. The lock makes the refusal early, and names
+who is in the way.
 """
 
 from __future__ import annotations
@@ -69,7 +71,10 @@ class WriterLock:
             os.close(self._handle)
             found = "an unknown process" if there is None else there.text()
             raise Conflict(
-                f"the log {directory} has a writer", "no writer", found, "Stop it first; reading needs no lock."
+                f"the log {directory} has a writer",
+                "no writer",
+                found,
+                "Stop it first; reading needs no lock.",
             ) from None
         _held.add(self._handle)
         self.before = read_holder(directory)
@@ -81,14 +86,19 @@ class WriterLock:
         """
         Say whether the last holder never gave the lock back and the machine has started anew since.
         """
-        return self.before is not None and not self.before.is_clean and self.before.boot_id != self.holder.boot_id
+        return (
+            self.before is not None
+            and not self.before.is_clean
+            and self.before.boot_id != self.holder.boot_id
+        )
 
     def _write(self, holder: Holder) -> None:
         """
         Write who holds the lock.
         """
         text = json.dumps(asdict(holder)) + "\n"
-        # A full disk must not keep a scheduler from starting or ending: the lock itself needs no space.
+        # A full disk must not keep a scheduler from starting or ending: the lock itself needs no
+        # space.
         with suppress(OSError):
             os.ftruncate(self._handle, 0)
             os.pwrite(self._handle, text.encode(), 0)
@@ -98,7 +108,15 @@ class WriterLock:
         Give the lock back in good order; harmless when called again.
         """
         if self._handle in _held:
-            self._write(Holder(self.holder.pid, self.holder.start, self.holder.boot_id, self.holder.host, is_clean=True))
+            self._write(
+                Holder(
+                    self.holder.pid,
+                    self.holder.start,
+                    self.holder.boot_id,
+                    self.holder.host,
+                    is_clean=True,
+                )
+            )
             _held.discard(self._handle)
             os.close(self._handle)
 

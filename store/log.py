@@ -1,14 +1,13 @@
 """
 The event log as the engine sees it: append commits of whole steps, read envelopes back, follow.
 
-`EventLog` works over the embedded store, where frames carry checksums, chain and epoch, and over any application
-recorder of the eventsourcing library (`EventLog.from_recorder`).
+`EventLog` works over the embedded store, where frames carry checksums, chain and epoch, and over
+any application recorder of the eventsourcing library (`EventLog.from_recorder`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -16,32 +15,25 @@ from typing import Self
 
 from eventsourcing.persistence import (
     ApplicationRecorder,
-    DataError,
-    IntegrityError,
-    InternalError,
-    PersistenceError,
     Subscription,
 )
 
 from domain.envelope import Envelope, Stamped
 from domain.errors import (
-    Conflict,
-    Corrupt,
     InvariantBroken,
     NotFound,
     OutcomeUnknown,
     Refused,
     StoreUnavailable,
-    XceError,
 )
 from store.codec import decode, encode_all, encode_checked, time_us_of
 from store.embedded.environment import acquire
-from store.embedded.errors import CommitUnknown, DiskFull, EpochPassed, MapFull, VersionsTaken
 from store.embedded.marker import MARKER_FILE
 from store.embedded.preflight import DATA_FILE
 from store.embedded.settings import MAP_SIZE, Settings
 from store.engines import EmbeddedEngine, Engine, RecorderEngine
 from store.lock import WriterLock, read_holder
+from store.translation import translated
 
 STREAM_CHUNK = 500
 """How many events of one stream are fetched at a time."""
@@ -65,7 +57,8 @@ class LogInfo:
         last_time_us: Time of the last event, None when empty.
         writer: Who writes, or wrote last, "" when nobody is known.
         readers: Read transactions open now, of all processes.
-        oldest_reader_lag: Commits since the oldest of them began: pages it keeps from being used again.
+        oldest_reader_lag: Commits since the oldest of them began: pages it keeps from being used
+            again.
     """
 
     path: str
@@ -106,9 +99,15 @@ class EventLog:
     """
 
     def __init__(
-        self, engine: Engine, *, path: Path | None, lock: WriterLock | None, epoch: int | None, is_writable: bool,
+        self,
+        engine: Engine,
+        *,
+        path: Path | None,
+        lock: WriterLock | None,
+        epoch: int | None,
+        is_writable: bool,
         is_checked: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._engine = engine
         self._lock = lock
         self._epoch = epoch
@@ -120,8 +119,9 @@ class EventLog:
         self.log_id = engine.log_id
 
     @classmethod
-    def create(  # noqa: PLR0913 - settings, all by name
-        cls, path: str | Path, *, log_id: str | None = None, durability: str = "full", map_size: int = MAP_SIZE,
+    def create(
+        cls, path: str | Path, *, log_id: str | None = None, durability: str = "full", map_size: int
+        = MAP_SIZE,
         checked: bool = False, allow_network: bool = False,
     ) -> Self:  # fmt: skip
         """
@@ -142,12 +142,15 @@ class EventLog:
         directory = Path(path).resolve()
         if (directory / MARKER_FILE).exists():
             raise Refused("log", "must not exist yet", str(directory))
-        settings = Settings(directory, map_size=map_size, durability=durability, allow_network=allow_network)
+        settings = Settings(
+            directory, map_size=map_size, durability=durability, allow_network=allow_network
+        )
         return cls._open_writable(settings, log_id=log_id, create=True, checked=checked)
 
     @classmethod
-    def open(  # noqa: PLR0913 - settings, all by name
-        cls, path: str | Path, *, writable: bool, durability: str = "full", map_size: int = MAP_SIZE,
+    def open(
+        cls, path: str | Path, *, writable: bool, durability: str = "full", map_size: int =
+        MAP_SIZE,
         checked: bool = False, allow_network: bool = False,
     ) -> Self:  # fmt: skip
         """
@@ -171,15 +174,23 @@ class EventLog:
         if not is_log(directory):
             raise NotFound("log", "there is none in this directory", str(directory))
         settings = Settings(
-            directory, map_size=map_size, durability=durability, allow_network=allow_network, readonly=not writable
+            directory,
+            map_size=map_size,
+            durability=durability,
+            allow_network=allow_network,
+            readonly=not writable,
         )
         if writable:
             return cls._open_writable(settings, log_id=None, create=False, checked=checked)
         engine = EmbeddedEngine(acquire(settings, create=False))
-        return cls(engine, path=directory, lock=None, epoch=None, is_writable=False, is_checked=False)
+        return cls(
+            engine, path=directory, lock=None, epoch=None, is_writable=False, is_checked=False
+        )
 
     @classmethod
-    def _open_writable(cls, settings: Settings, *, log_id: str | None, create: bool, checked: bool) -> Self:
+    def _open_writable(
+        cls, settings: Settings, *, log_id: str | None, create: bool, checked: bool
+    ) -> Self:
         """
         Take the lock, open the store and raise its epoch.
         """
@@ -187,9 +198,11 @@ class EventLog:
             _make_directory(settings.path)
         lock = WriterLock(settings.path)
         try:
-            environment = acquire(settings, create=create, log_id=log_id, thorough=lock.is_after_crash_of_machine)
+            environment = acquire(
+                settings, create=create, log_id=log_id, thorough=lock.is_after_crash_of_machine
+            )
             try:
-                with _translated():
+                with translated():
                     epoch = environment.raise_epoch()
                     environment.handle.reader_check()
                     engine = EmbeddedEngine(environment)
@@ -199,11 +212,18 @@ class EventLog:
         except BaseException:
             lock.release()
             raise
-        return cls(engine, path=settings.path, lock=lock, epoch=epoch, is_writable=True, is_checked=checked)
+        return cls(
+            engine, path=settings.path, lock=lock, epoch=epoch, is_writable=True, is_checked=checked
+        )
 
     @classmethod
     def from_recorder(
-        cls, recorder: ApplicationRecorder, *, log_id: str, checked: bool = False, writable: bool = True
+        cls,
+        recorder: ApplicationRecorder,
+        *,
+        log_id: str,
+        checked: bool = False,
+        writable: bool = True,
     ) -> Self:
         """
         Use an application recorder of the eventsourcing library as the log.
@@ -215,7 +235,9 @@ class EventLog:
             writable: Whether this process appends.
         """
         engine = RecorderEngine(recorder, log_id=log_id)
-        return cls(engine, path=None, lock=None, epoch=None, is_writable=writable, is_checked=checked)
+        return cls(
+            engine, path=None, lock=None, epoch=None, is_writable=writable, is_checked=checked
+        )
 
     @property
     def epoch(self) -> int:
@@ -228,7 +250,7 @@ class EventLog:
         """
         Return the last position, 0 when the log is empty.
         """
-        with _translated():
+        with translated():
             return self._engine.head()
 
     def append(self, events: Sequence[Stamped]) -> int:
@@ -243,14 +265,16 @@ class EventLog:
         if self._failure is not None:
             raise self._failure
         if not self._is_writable:
-            raise Refused("log", "is open for reading only", None if self.path is None else str(self.path))
+            raise Refused(
+                "log", "is open for reading only", None if self.path is None else str(self.path)
+            )
         if not events:
             return self.head()
         if not events[-1].ends_step:
             raise InvariantBroken("a commit holds whole steps", repr(events[-1])[:200])
         rows = encode_checked(events) if self._is_checked else encode_all(events)
         try:
-            with _translated():
+            with translated():
                 return self._engine.append(rows, self._epoch)
         except OutcomeUnknown as error:
             self._failure = error
@@ -264,7 +288,7 @@ class EventLog:
             after: 0 for the beginning.
             upto: None for all that is there when the reading comes to it.
         """
-        with _translated():
+        with translated():
             for columns in self._engine.columns(after, upto):
                 yield from map(decode, *columns)
 
@@ -272,7 +296,7 @@ class EventLog:
         """
         Yield the envelopes of one stream after a version.
         """
-        with _translated():
+        with translated():
             while rows := self._engine.stream_rows(stream, after_version, STREAM_CHUNK):
                 for row in rows:
                     yield decode(*row)
@@ -290,7 +314,7 @@ class EventLog:
         """
         if position == 0:
             return None
-        with _translated():
+        with translated():
             return time_us_of(self._engine.row_at(position)[4])
 
     def digest_at(self, position: int) -> bytes:
@@ -302,7 +326,7 @@ class EventLog:
         Raises:
             Corrupt: There is no such position.
         """
-        with _translated():
+        with translated():
             return self._engine.digest_at(position)
 
     def head_digest(self) -> bytes:
@@ -317,7 +341,7 @@ class EventLog:
         """
         head = self.head()
         holder = None if self.path is None else read_holder(self.path)
-        with _translated():
+        with translated():
             readers, lag = self._engine.readers()
             return LogInfo(
                 path="" if self.path is None else str(self.path),
@@ -337,7 +361,8 @@ class EventLog:
 
     def follow(self, after: int = 0) -> Follower:
         """
-        Return an iterator over the envelopes after a position that waits for new ones, of any process.
+        Return an iterator over the envelopes after a position that waits for new ones, of any
+        process.
         """
         return Follower(self._engine.follow(after))
 
@@ -355,7 +380,10 @@ class EventLog:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -372,7 +400,11 @@ class Follower:
         with self._subscription as notifications:
             for found in notifications:
                 yield decode(
-                    found.id, str(found.originator_id), found.originator_version, found.topic, found.state
+                    found.id,
+                    str(found.originator_id),
+                    found.originator_version,
+                    found.topic,
+                    found.state,
                 )
 
     def stop(self) -> None:
@@ -390,40 +422,3 @@ def _make_directory(directory: Path) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StoreUnavailable("permission", str(directory), str(error)) from None
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """
-    Turn the library's errors into ours.
-    """
-    try:
-        yield
-    except XceError:
-        raise
-    except PersistenceError as error:
-        raise translated_error(error) from error
-
-
-def translated_error(error: PersistenceError) -> XceError:
-    """
-    Return our error for one of the persistence module's.
-    """
-    if isinstance(error, VersionsTaken):
-        taken = ", ".join(f"{stream} version {version}" for stream, version in error.conflicts[:3])
-        return Conflict("stream version", "a version that isn't there yet", taken)
-    if isinstance(error, EpochPassed):
-        return Conflict("writer of the log", f"epoch {error.ours}", f"epoch {error.found}", "Another writer took over; this one must stop.")
-    if isinstance(error, MapFull):
-        return StoreUnavailable("map full", None, str(error), "Raise the map size, or archive old events.")
-    if isinstance(error, DiskFull):
-        return StoreUnavailable("disk full", None, str(error), "Free some space; nothing acknowledged is lost.")
-    if isinstance(error, CommitUnknown):
-        return OutcomeUnknown("I/O error", None, str(error), "Restart; the log then tells what was recorded.")
-    if isinstance(error, IntegrityError):
-        return Conflict("stream version", "a version that isn't there yet", str(error))
-    if isinstance(error, DataError):
-        return Refused("event", f"must fit into the log: {error}")
-    if isinstance(error, InternalError):
-        return Corrupt("structure", None, "a sound data file", str(error))
-    return StoreUnavailable("log", None, str(error))

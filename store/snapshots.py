@@ -1,40 +1,31 @@
 """
 Snapshots in files: a whole state at a position of the log, complete, compressed, checked.
 
-The store is an aggregate recorder of the eventsourcing library whose stored events are snapshots: the id is the
-schema of the state, the version the position. A file is a zstandard skippable frame with a JSON header, then one
-zstandard frame with checksum, so ``zstd -dc`` reads it as it is. ``FORMAT.md`` describes both.
+The store is an aggregate recorder of the eventsourcing library whose stored events are snapshots:
+the id is the schema of the state, the version the position.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
-import json
-import os
 import re
-import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import zstandard
 from eventsourcing.persistence import AggregateRecorder, IntegrityError, StoredEvent
 
 from domain.errors import Corrupt, StoreUnavailable
-from store.embedded.marker import sync_directory
+from store.snapshot_files import (
+    SNAPSHOT_FORMAT,
+    SnapshotHeader,
+    read_snapshot,
+    write_snapshot,
+)
 
-SNAPSHOT_FORMAT = 1
 TOPIC = "snapshot"
-_SKIPPABLE = 0x184D2A50
-_PREFIX = struct.Struct("<II")
-HEADER_MAX = 64 << 10
-STATE_MAX = 4 << 30
-WINDOW_MAX = 1 << 27
-LEVEL = 3
 _NAME = re.compile(r"(\d{20})-([0-9a-f]{16})\.snapshot")
 
 
@@ -48,45 +39,6 @@ class Snapshot(NamedTuple):
     state: bytes
     time_us: int
     path: Path
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotHeader:
-    """
-    What stands before a snapshot's state.
-
-    Args:
-        format: Version of the file's form.
-        log_id: The log that the state was folded from.
-        schema: Schema of the state; another one is never read as this one.
-        position: The last event in it.
-        chain_digest: Digest of the log up to there, in hexadecimal.
-        topic: Name of the kind of content.
-        time_us: Log time at the position.
-        size: Bytes of the uncompressed state.
-        stored_size: Bytes of the compressed state, to the end of the file.
-        digest: SHA-256 over all other fields and the uncompressed state, in hexadecimal.
-    """
-
-    format: int
-    log_id: str
-    schema: str
-    position: int
-    chain_digest: str
-    topic: str
-    time_us: int
-    size: int
-    stored_size: int = 0
-    digest: str = ""
-
-    def digest_with(self, state: bytes) -> str:
-        """
-        Return the digest over the header and a state.
-        """
-        others = {**asdict(self), "digest": ""}
-        hashed = hashlib.sha256(json.dumps(others, sort_keys=True).encode() + b"\n")
-        hashed.update(state)
-        return hashed.hexdigest()
 
 
 class Entry(NamedTuple):
@@ -108,116 +60,6 @@ def schema_key(schema: str) -> str:
     return hashlib.sha256(schema.encode()).hexdigest()[:16]
 
 
-def write_snapshot(path: Path, header: SnapshotHeader, state: bytes) -> None:
-    """
-    Write a snapshot durably: whole under its name, or not at all.
-
-    Raises:
-        FileExistsError: There is a file of that name.
-        OSError: It can't be written.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True, write_content_size=True)
-    stored = compressor.compress(state)
-    header = replace(header, stored_size=len(stored))
-    header = replace(header, digest=header.digest_with(state))
-    encoded = json.dumps(asdict(header), sort_keys=True).encode()
-    try:
-        with temporary.open("wb") as file:
-            file.write(_PREFIX.pack(_SKIPPABLE, len(encoded)) + encoded)
-            file.write(stored)
-            file.flush()
-            os.fsync(file.fileno())
-        # A link never replaces: unique by position and schema holds even between processes.
-        os.link(temporary, path)
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
-    sync_directory(path.parent)
-
-
-def read_header(path: Path) -> SnapshotHeader:
-    """
-    Read the header of a snapshot file.
-
-    Raises:
-        Corrupt: There is none, or of a newer format.
-    """
-    try:
-        with path.open("rb") as file:
-            return _read_header(file, path)
-    except OSError as error:
-        raise Corrupt("truncated", None, "a readable file", str(error), str(path)) from None
-
-
-def _read_header(file: io.BufferedReader, path: Path) -> SnapshotHeader:
-    """
-    Read the header at the beginning of an open file.
-    """
-    prefix = file.read(_PREFIX.size)
-    if len(prefix) < _PREFIX.size:
-        raise Corrupt("truncated", None, "a header", f"{len(prefix)} bytes", str(path))
-    magic, length = _PREFIX.unpack(prefix)
-    if magic != _SKIPPABLE or length > HEADER_MAX:
-        raise Corrupt("foreign", None, "a snapshot", f"magic {magic:#x}, header of {length} bytes", str(path))
-    encoded = file.read(length)
-    try:
-        data = json.loads(encoded)
-        version = data["format"]
-        if isinstance(version, int) and version > SNAPSHOT_FORMAT:
-            raise Corrupt("newer", None, f"snapshot format {SNAPSHOT_FORMAT}", version, str(path))
-        header = SnapshotHeader(**data)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        kind = "truncated" if len(encoded) < length else "checksum"
-        raise Corrupt(kind, None, "a header", f"{type(error).__name__}: {error}"[:200], str(path)) from None
-    for field in fields(SnapshotHeader):
-        if type(getattr(header, field.name)).__name__ != field.type:
-            raise Corrupt("checksum", None, f"{field.name} of type {field.type}", repr(getattr(header, field.name))[:80], str(path))
-    return header
-
-
-def read_snapshot(path: Path) -> tuple[SnapshotHeader, bytes]:
-    """
-    Read and check a snapshot file; no more than its stated size is ever allocated.
-
-    Raises:
-        Corrupt: Anything about it is wrong.
-    """
-    try:
-        with path.open("rb") as file:
-            header = _read_header(file, path)
-            if not 0 <= header.size <= STATE_MAX:
-                raise Corrupt("checksum", None, f"at most {STATE_MAX} bytes", header.size, str(path))
-            rest = path.stat().st_size - file.tell()
-            if rest != header.stored_size:
-                raise Corrupt("truncated", None, f"{header.stored_size} bytes", f"{rest} bytes", str(path))
-            state = _decompress(file, header.size, path)
-    except OSError as error:
-        raise Corrupt("truncated", None, "a readable file", str(error), str(path)) from None
-    if len(state) != header.size:
-        raise Corrupt("truncated", None, f"{header.size} bytes", f"{len(state)} bytes", str(path))
-    digest = header.digest_with(state)
-    if digest != header.digest:
-        raise Corrupt("checksum", None, header.digest, digest, str(path))
-    return header, state
-
-
-def _decompress(file: io.BufferedReader, size: int, path: Path) -> bytes:
-    """
-    Decompress the rest of a file, at most one byte more than *size*.
-    """
-    decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW_MAX)
-    pieces, rest = [], size + 1
-    try:
-        with decompressor.stream_reader(file) as reader:
-            while rest > 0 and (piece := reader.read(min(rest, 1 << 20))):
-                pieces.append(piece)
-                rest -= len(piece)
-    except (zstandard.ZstdError, MemoryError) as error:
-        raise Corrupt("checksum", None, "a state that decompresses", str(error), str(path)) from None
-    return b"".join(pieces)
-
-
 class SnapshotRecorder(AggregateRecorder):
     """
     Keep stored events in a file each: the id is a schema, the version a position.
@@ -232,7 +74,9 @@ class SnapshotRecorder(AggregateRecorder):
         except OSError as error:
             raise StoreUnavailable("permission", str(directory), str(error)) from None
 
-    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
+    def insert_events(
+        self, stored_events: Sequence[StoredEvent], **kwargs: Any
+    ) -> Sequence[int] | None:
         """
         Write snapshots, all or none.
 
@@ -270,8 +114,8 @@ class SnapshotRecorder(AggregateRecorder):
         Return the header of a stored event.
         """
         return SnapshotHeader(
-            SNAPSHOT_FORMAT, self.log_id, _schema_text(event.originator_id), event.originator_version,
-            chain_digest.hex(), event.topic, time_us, len(event.state),
+            SNAPSHOT_FORMAT, self.log_id, _schema_text(event.originator_id),
+            event.originator_version, chain_digest.hex(), event.topic, time_us, len(event.state),
         )  # fmt: skip
 
     def path_of(self, schema: UUID | str, position: int) -> Path:
@@ -285,12 +129,19 @@ class SnapshotRecorder(AggregateRecorder):
         Return the positions at which there are files of a schema, ascending.
         """
         key = schema_key(_schema_text(schema))
-        return sorted(entry.position for entry in entries_of(self.directory) if entry.schema_key == key)
+        return sorted(
+            entry.position for entry in entries_of(self.directory) if entry.schema_key == key
+        )
 
     def select_events(
-        self, originator_id: UUID | str, *, gt: int | None = None, lte: int | None = None, desc: bool = False,
+        self,
+        originator_id: UUID | str,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
         limit: int | None = None,
-    ) -> Sequence[StoredEvent]:  # fmt: skip
+    ) -> Sequence[StoredEvent]:
         """
         Return the snapshots of a schema by position; a bad one raises.
         """
@@ -302,7 +153,12 @@ class SnapshotRecorder(AggregateRecorder):
                 break
             header, state = read_snapshot(self.path_of(originator_id, position))
             if header.position != position or header.schema != _schema_text(originator_id):
-                raise Corrupt("order", position, f"{originator_id} at {position}", f"{header.schema} at {header.position}")
+                raise Corrupt(
+                    "order",
+                    position,
+                    f"{originator_id} at {position}",
+                    f"{header.schema} at {header.position}",
+                )
             found.append(StoredEvent(originator_id, position, header.topic, state))
         return found
 
@@ -319,7 +175,7 @@ def entries_of(directory: Path) -> Iterator[Entry]:
     Yield what the directory lists, in order of position.
     """
     try:
-        names = sorted(os.listdir(directory))
+        names = sorted(path.name for path in directory.iterdir())
     except FileNotFoundError:
         return
     for name in names:
@@ -359,9 +215,12 @@ class SnapshotStore:
         for path in self.directory.glob(".*.new"):
             path.unlink(missing_ok=True)
 
-    def put(self, *, position: int, schema: str, state: bytes, chain_digest: bytes, time_us: int) -> Path:
+    def put(
+        self, *, position: int, schema: str, state: bytes, chain_digest: bytes, time_us: int
+    ) -> Path:
         """
-        Keep a state; return its file. One that is there already, whole, is left as it is; a bad one is replaced.
+        Keep a state; return its file. One that is there already, whole, is left as it is; a bad one
+        is replaced.
 
         Raises:
             StoreUnavailable: It can't be written.
@@ -385,13 +244,18 @@ class SnapshotStore:
             header, there = read_snapshot(path)
         except Corrupt:
             return False
-        return there == state and header.log_id == self.log_id and header.chain_digest == chain_digest.hex()
+        return (
+            there == state
+            and header.log_id == self.log_id
+            and header.chain_digest == chain_digest.hex()
+        )
 
     def newest_good(
         self, *, schema: str, head: int, digest_at: Callable[[int], bytes], upto: int | None = None
     ) -> Snapshot | None:
         """
-        Return the newest good snapshot of a schema at or before a position, None when there is none.
+        Return the newest good snapshot of a schema at or before a position, None when there is
+        none.
 
         Bad ones are skipped; `problems` names them.
 
@@ -422,9 +286,17 @@ class SnapshotStore:
         """
         header, state = read_snapshot(path)
         if header.log_id != self.log_id:
-            raise Corrupt("foreign", position, f"the log {self.log_id}", f"the log {header.log_id}", str(path))
+            raise Corrupt(
+                "foreign", position, f"the log {self.log_id}", f"the log {header.log_id}", str(path)
+            )
         if (header.schema, header.position) != (schema, position):
-            raise Corrupt("order", position, f"{schema} at {position}", f"{header.schema} at {header.position}", str(path))
+            raise Corrupt(
+                "order",
+                position,
+                f"{schema} at {position}",
+                f"{header.schema} at {header.position}",
+                str(path),
+            )
         if position > head:
             raise Corrupt("foreign", position, f"at most the log's end {head}", position, str(path))
         digest = digest_at(position).hex()
@@ -440,7 +312,8 @@ class SnapshotStore:
 
     def prune(self, keep: int = 3, *, schema: str | None = None) -> list[Path]:
         """
-        Remove all but the newest *keep* (of each schema, or of one) and the pinned ones; return what was removed.
+        Remove all but the newest *keep* (of each schema, or of one) and the pinned ones; return
+        what was removed.
         """
         removed = []
         by_schema: dict[str, list[Entry]] = {}

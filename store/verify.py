@@ -1,8 +1,9 @@
 """
-Walk a log and name what is wrong with it: structure, checksum, chain, gap, order, schema, truncated.
+Walk a log and name what is wrong with it: structure, checksum, chain, gap, order, schema,
+truncated.
 
-The walk runs in a child process, because a damaged structure can abort the engine; what kills the child is a finding,
-not the end of the caller. One bad record never stops the rest from being read.
+The walk runs in a child process, because a damaged structure can abort the engine; what kills the
+child is a finding, not the end of the caller. One bad record never stops the rest from being read.
 """
 
 from __future__ import annotations
@@ -17,16 +18,23 @@ from pathlib import Path
 import lmdb.verify
 from eventsourcing.persistence import PersistenceError
 
-from domain.errors import Corrupt, NotFound, UnknownEventType, XceError
+from domain.errors import Corrupt, NotFound, XceError
 from store.chain import frame_digest
 from store.codec import decode
 from store.embedded.environment import Environment, acquire
-from store.embedded.frames import Header, check_crc, decode_columns, raw_payload, read_header, topic_mask
+from store.embedded.frames import (
+    Header,
+    check_crc,
+    decode_columns,
+    raw_payload,
+    read_header,
+    topic_mask,
+)
 from store.embedded.index import index_entries
 from store.embedded.journal import Journal
 from store.embedded.layout import id_bytes, id_of
-from store.embedded.preflight import DATA_FILE, check_data_file
 from store.embedded.marker import read_marker
+from store.embedded.preflight import DATA_FILE, check_data_file
 from store.embedded.settings import Settings
 from store.lock import is_held
 from store.log import is_log, log_directory
@@ -113,7 +121,9 @@ class VerifyReport:
         self.problem_count += 1
         if len(self.problems) < PROBLEMS_MAX:
             place = error.position if error.position is not None else position
-            self.problems.append(Problem(error.kind, place, str(error.expected), str(error.found), stream))
+            self.problems.append(
+                Problem(error.kind, place, str(error.expected), str(error.found), stream)
+            )
 
     def as_json(self) -> str:
         """
@@ -132,7 +142,9 @@ def report_from_json(text: str) -> VerifyReport:
     return VerifyReport(**fields, problems=problems)
 
 
-def verify(path: str | Path, *, decoded: bool = True, timeout_s: float | None = None) -> VerifyReport:
+def verify(
+    path: str | Path, *, decoded: bool = True, timeout_s: float | None = None
+) -> VerifyReport:
     """
     Verify a log in a child process.
 
@@ -148,15 +160,25 @@ def verify(path: str | Path, *, decoded: bool = True, timeout_s: float | None = 
     directory = log_directory(path).resolve()
     if not is_log(directory):
         raise NotFound("log", "there is none in this directory", str(directory))
-    arguments = [sys.executable, "-m", "store.verify", str(directory), *([] if decoded else ["--fast"])]
+    arguments = [
+        sys.executable,
+        "-m",
+        "store.verify",
+        str(directory),
+        *([] if decoded else ["--fast"]),
+    ]
     root = str(Path(__file__).resolve().parent.parent)
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False, cwd=root, timeout=timeout_s)
+    done = subprocess.run(
+        arguments, capture_output=True, text=True, check=False, cwd=root, timeout=timeout_s
+    )
     try:
         return report_from_json(done.stdout.strip().splitlines()[-1])
     except (ValueError, IndexError, KeyError, TypeError):
         report = VerifyReport(str(directory))
         last = done.stderr.strip().splitlines()[-1:] or [""]
-        found = f"the engine ended the verifying process (status {done.returncode}) {last[0]}".strip()
+        found = (
+            f"the engine ended the verifying process (status {done.returncode}) {last[0]}".strip()
+        )
         report.add(Corrupt("structure", None, "a sound data file", found))
         return report
 
@@ -191,8 +213,9 @@ def _is_structure_sound(environment: Environment, report: VerifyReport) -> bool:
     directory = environment.settings.path
     before = environment.last_transaction()
     if is_held(directory):
-        return True  # The walk would see pages of two moments; a writer's file was checked at its opening.
-    problems = lmdb.verify.verify(str(directory / DATA_FILE))
+        # The walk would see pages of two moments; a writer's file was checked at its opening.
+        return True
+    problems = lmdb.verify.verify(str(directory / DATA_FILE))  # type: ignore[no-untyped-call]
     if not problems or environment.last_transaction() != before or is_held(directory):
         return True
     report.add(Corrupt("structure", None, "a sound data file", str(problems[0])))
@@ -212,6 +235,7 @@ class _Walk:
         self._digest = journal.digest_at(0)
         self._epoch = 0
         self._topics: list[str] = []
+        self._has_lost_topics = False
         self._is_commit_open = False
         self._rows_hash = 0
         self._versions: dict[object, int] = {}
@@ -227,7 +251,9 @@ class _Walk:
                 self._report.add(error, position=key)
                 self._resume(key, stored)
         if self._is_commit_open:
-            self._report.add(Corrupt("truncated", self._next, "the rest of the commit", "the end of the log"))
+            self._report.add(
+                Corrupt("truncated", self._next, "the rest of the commit", "the end of the log")
+            )
         self._report.head_digest = self._digest.hex()
         if not self._report.problems:
             self._index()
@@ -241,13 +267,15 @@ class _Walk:
         if header.first_position != key:
             raise Corrupt("order", key, key, header.first_position)
         if key != self._next:
-            raise Corrupt("gap" if key > self._next else "order", min(key, self._next), self._next, key)
+            raise Corrupt(
+                "gap" if key > self._next else "order", min(key, self._next), self._next, key
+            )
         if header.previous != self._digest:
             raise Corrupt("chain", key, self._digest.hex(), header.previous.hex())
         self._check_meaning(header, raw)
         self._rows(header, raw)
         self._report.frames += 1
-        self._report.events += header.count
+        self._report.events += header.events
         self._report.commits += header.is_last_of_commit
         self._is_commit_open = not header.is_last_of_commit
         self._next = header.last_position + 1
@@ -261,24 +289,38 @@ class _Walk:
         """
         position = header.first_position
         digest = frame_digest(
-            header.previous, header.flags, position, header.count, header.epoch, header.topic_mask, raw
+            header.previous,
+            header.flags,
+            position,
+            header.events,
+            header.epoch,
+            header.topic_mask,
+            raw,
         )
         if digest != header.digest:
             raise Corrupt("chain", position, digest.hex(), header.digest.hex())
         if header.epoch < self._epoch:
-            raise Corrupt("order", position, f"at least epoch {self._epoch}", f"epoch {header.epoch}")
+            raise Corrupt(
+                "order", position, f"at least epoch {self._epoch}", f"epoch {header.epoch}"
+            )
 
     def _rows(self, header: Header, raw: bytes) -> None:
         """
         Verify the rows of a frame: topics, versions, and each event when it is to be decoded.
         """
         position = header.first_position
-        columns = decode_columns(raw, header.count, position=position)
-        self._topics.extend(columns.new_topics)
+        columns = decode_columns(raw, header.events, position=position)
+        if not self._has_lost_topics:
+            self._topics.extend(columns.new_topics)
         if max(columns.topics) >= len(self._topics):
             raise Corrupt("schema", position, "a topic that a frame brought", max(columns.topics))
         if topic_mask(columns.topics) != header.topic_mask:
-            raise Corrupt("order", position, f"topics {topic_mask(columns.topics):x}", f"{header.topic_mask:x}")
+            raise Corrupt(
+                "order",
+                position,
+                f"topics {topic_mask(columns.topics):x}",
+                f"{header.topic_mask:x}",
+            )
         ids = [columns.ids[index] for index in columns.id_indexes]
         positions = range(position, header.last_position + 1)
         self._rows_hash += sum(map(hash, zip(ids, columns.versions, positions, strict=True)))
@@ -295,11 +337,12 @@ class _Walk:
         self._versions[encoded] = version
         stream = str(id_of(encoded))
         try:
-            if version != expected:
-                raise Corrupt("order", position, f"version {expected}", f"version {version}")
             decode(position, stream, version, topic, state)
-        except (Corrupt, UnknownEventType) as error:
+        except Corrupt as error:
             self._report.add(error, position=position, stream=stream)
+        if version != expected:
+            wrong = Corrupt("order", position, f"version {expected}", f"version {version}")
+            self._report.add(wrong, stream=stream)
 
     def _resume(self, key: int, stored: bytes) -> None:
         """
@@ -310,6 +353,8 @@ class _Walk:
             check_crc(stored, position=key)
         except Corrupt:
             self._next, self._digest = self._journal.frame_after(key)
+            # The topics that it brought stand in the table too, if that can be believed.
+            self._topics, self._has_lost_topics = self._journal.topics.stored_names(), True
             return
         self._next, self._digest = header.last_position + 1, header.digest
 
@@ -320,9 +365,11 @@ class _Walk:
         index_hash = sum(map(hash, self._index_entries()))
         if index_hash != self._rows_hash:
             self._find_index_problem()
-        names = self._journal.topic_names()
+        names = self._journal.topics.stored_names()
         if names != self._topics:
-            self._report.add(Corrupt("schema", None, f"topics {self._topics}"[:300], f"{names}"[:300]))
+            self._report.add(
+                Corrupt("schema", None, f"topics {self._topics}"[:300], f"{names}"[:300])
+            )
 
     def _index_entries(self) -> Iterator[tuple[bytes, int, int]]:
         """
@@ -338,12 +385,16 @@ class _Walk:
         for position, stream, version, _, _ in self._journal.iter_rows():
             entry = (id_bytes(stream), version, position)
             if entry not in entries:
-                self._report.add(Corrupt("order", position, "an index entry", "none"), stream=str(stream))
+                self._report.add(
+                    Corrupt("order", position, "an index entry", "none"), stream=str(stream)
+                )
                 return
             entries.discard(entry)
         for encoded, version, position in sorted(entries, key=lambda entry: entry[2])[:1]:
             found = f"an index entry for version {version}"
-            self._report.add(Corrupt("order", position, "no index entry", found), stream=str(id_of(encoded)))
+            self._report.add(
+                Corrupt("order", position, "no index entry", found), stream=str(id_of(encoded))
+            )
 
 
 def main(arguments: list[str], write: Callable[[str], object]) -> int:

@@ -1,8 +1,9 @@
 """
 One LMDB environment per directory and process, shared by all recorders and guarded.
 
-LMDB refuses to be opened twice in a process and notices neither a fork nor a fork's writes, so every recorder takes its
-environment from the registry here. Transactions are short and never leave the function that began them.
+LMDB refuses to be opened twice in a process and notices neither a fork nor a fork's writes, so
+every recorder takes its environment from the registry here. Transactions are short and never leave
+the function that began them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,13 +21,26 @@ import lmdb
 from eventsourcing.persistence import ProgrammingError
 
 from domain.errors import Corrupt, StoreUnavailable
+from store.embedded.cursors import get
 from store.embedded.errors import translated, translation
-from store.embedded.layout import FORMAT, KEY_EPOCH, KEY_FORMAT, KEY_LOG_ID, META, number_bytes, number_of
+from store.embedded.layout import (
+    FORMAT,
+    KEY_EPOCH,
+    KEY_FORMAT,
+    KEY_LOG_ID,
+    META,
+    number_bytes,
+    number_of,
+)
 from store.embedded.marker import read_marker, write_marker
 from store.embedded.preflight import DATA_FILE, check_data_file, refuse_network_file_system
 from store.embedded.settings import Settings
 
 DATABASES_MAX = 128
+ENGINE_VERSION = 0
+"""New files are of engine 0.9, which every tool reads; an existing file says its own."""
+
+Database = lmdb._Database  # noqa: SLF001 - the binding exports its type under this name alone
 
 _registry: dict[Path, Environment] = {}
 _inherited: dict[Path, Environment] = {}
@@ -36,12 +51,14 @@ def acquire(
     settings: Settings, *, create: bool = True, log_id: str | None = None, thorough: bool = False
 ) -> Environment:
     """
-    Return this process's environment of a directory, opened if need be; give it back with `release`.
+    Return this process's environment of a directory, opened if need be; give it back with
+    `release`.
 
     Args:
         settings: As all openers in this process have them; a reader may share a writer's.
         create: Begin a new store when there is none.
-        log_id: Identity of a new store (a random one when None), or the one that an existing store must have.
+        log_id: Identity of a new store (a random one when None), or the one that an existing store
+            must have.
         thorough: Walk the file's whole structure first.
 
     Raises:
@@ -56,11 +73,18 @@ def acquire(
                 inherited.handle.close()
             environment = Environment(settings, create=create, log_id=log_id, thorough=thorough)
             _registry[settings.path] = environment
-        elif environment.settings != settings and not (settings.readonly and not environment.settings.readonly):
-            message = f"{settings.path} is open in this process with other settings: {environment.settings}"
+        elif not environment.serves(settings):
+            there = environment.settings
+            message = f"{settings.path} is open in this process with other settings: {there}"
             raise ProgrammingError(message)
         elif log_id is not None and log_id != environment.log_id:
-            raise Corrupt("foreign", None, f"the log {log_id}", f"the log {environment.log_id}", str(settings.path))
+            raise Corrupt(
+                "foreign",
+                None,
+                f"the log {log_id}",
+                f"the log {environment.log_id}",
+                str(settings.path),
+            )
         environment.references += 1
         return environment
 
@@ -70,12 +94,14 @@ class Environment:
     An open LMDB environment: its databases, transactions, identity and the listeners for commits.
     """
 
-    def __init__(self, settings: Settings, *, create: bool, log_id: str | None, thorough: bool) -> None:
+    def __init__(
+        self, settings: Settings, *, create: bool, log_id: str | None, thorough: bool
+    ) -> None:
         self.settings = settings
         self.path = str(settings.path)
         self.references = 0
         self.is_dead = False
-        self._databases: dict[bytes, object] = {}
+        self._databases: dict[bytes, Database] = {}
         self._listeners: set[threading.Event] = set()
         self._writer = threading.Lock()
         self._gate = threading.Condition()
@@ -87,6 +113,12 @@ class Environment:
         except BaseException:
             self.handle.close()
             raise
+
+    def serves(self, settings: Settings) -> bool:
+        """
+        Say whether an opener with other settings can share it: equal ones, or a reader of a writer.
+        """
+        return self.settings == settings or (settings.readonly and not self.settings.readonly)
 
     def _prepare(self, *, create: bool, log_id: str | None, thorough: bool) -> str | None:
         """
@@ -109,7 +141,7 @@ class Environment:
         if marked is None and not data.exists() and (not create or self.settings.readonly):
             raise StoreUnavailable("no log", self.path, "there is no data file")
         if marked is None and create and data.exists() and data.stat().st_size == 0:
-            data.unlink()  # A creation that was cut short: with an event in it there would be a marker.
+            data.unlink()  # A creation cut short: with an event in it there would be a marker.
         check_data_file(directory, log_id=marked, thorough=thorough)
         return marked
 
@@ -119,8 +151,9 @@ class Environment:
         """
         settings = self.settings
         is_new = not (settings.path / DATA_FILE).exists()
+        open_engine = partial(lmdb.open, lib_version=ENGINE_VERSION) if is_new else lmdb.open
         try:
-            return lmdb.open(
+            return open_engine(
                 self.path,
                 map_size=settings.map_size,
                 subdir=True,
@@ -132,7 +165,6 @@ class Environment:
                 max_readers=settings.readers_max,
                 max_dbs=DATABASES_MAX,
                 lock=not (settings.readonly and _is_read_only_medium(settings.path)),
-                **({"lib_version": 0} if is_new else {}),
             )
         except lmdb.LockError as error:
             hint = "Processes in different containers (pid namespaces) can't share a log."
@@ -153,18 +185,24 @@ class Environment:
             meta = self.database(META, create=False)
         if meta is None:
             if self.settings.readonly or marked is not None:
-                raise Corrupt("foreign", None, f"the log {marked}", "an LMDB file that is no log", self.path)
+                raise Corrupt(
+                    "foreign", None, f"the log {marked}", "an LMDB file that is no log", self.path
+                )
             return self._begin(wanted or uuid4().hex)
         with self.read() as transaction:
-            version = transaction.get(KEY_FORMAT, db=meta)
-            found = transaction.get(KEY_LOG_ID, db=meta)
+            version = get(transaction, KEY_FORMAT, meta)
+            found = get(transaction, KEY_LOG_ID, meta)
         if version is None or found is None:
-            raise Corrupt("foreign", None, "an XCE log", "an LMDB file without its identity", self.path)
+            raise Corrupt(
+                "foreign", None, "an XCE log", "an LMDB file without its identity", self.path
+            )
         if int(version) > FORMAT:
             raise Corrupt("newer", None, f"log format {FORMAT}", version.decode(), self.path)
-        log_id = str(found.decode())
+        log_id = found.decode()
         if log_id != (marked or wanted or log_id):
-            raise Corrupt("foreign", None, f"the log {marked or wanted}", f"the log {log_id}", self.path)
+            raise Corrupt(
+                "foreign", None, f"the log {marked or wanted}", f"the log {log_id}", self.path
+            )
         if marked is None and not self.settings.readonly:
             write_marker(self.settings.path, log_id)
         return log_id
@@ -175,7 +213,9 @@ class Environment:
         """
         with self.read() as transaction:
             if transaction.stat()["entries"]:
-                raise Corrupt("foreign", None, "an empty LMDB file", "one that holds other data", self.path)
+                raise Corrupt(
+                    "foreign", None, "an empty LMDB file", "one that holds other data", self.path
+                )
         meta = self.database(META)
         with self.write() as transaction:
             transaction.put(KEY_FORMAT, str(FORMAT).encode(), db=meta)
@@ -184,9 +224,10 @@ class Environment:
         write_marker(self.settings.path, log_id)
         return log_id
 
-    def database(self, name: bytes, *, create: bool = True) -> object | None:
+    def database(self, name: bytes, *, create: bool = True) -> Database | None:
         """
-        Return a named database, created if need be; None when there is none and it can't or mustn't be created.
+        Return a named database, created if need be; None when there is none and it can't or mustn't
+        be created.
         """
         self.check_usable()
         found = self._databases.get(name)
@@ -277,7 +318,7 @@ class Environment:
         """
         Return the epoch of the store, raised by every new writer.
         """
-        return number_of(transaction.get(KEY_EPOCH, number_bytes(0), db=self._databases[META]))
+        return number_of(get(transaction, KEY_EPOCH, self._databases[META]) or number_bytes(0))
 
     def raise_epoch(self) -> int:
         """
@@ -305,7 +346,8 @@ class Environment:
 
     def readers(self) -> tuple[int, int]:
         """
-        Return how many read transactions of all processes are open, and how many commits ago the oldest began.
+        Return how many read transactions of all processes are open, and how many commits ago the
+        oldest began.
         """
         self.check_usable()
         lines = str(self.handle.readers()).splitlines()[1:]
@@ -318,7 +360,9 @@ class Environment:
         Refuse use after a fork or after closing.
         """
         if self.is_dead:
-            message = f"event store {self.path} was opened before fork() or is closed; open it again"
+            message = (
+                f"event store {self.path} was opened before fork() or is closed; open it again"
+            )
             raise ProgrammingError(message)
 
     def add_listener(self, event: threading.Event) -> None:
@@ -364,7 +408,8 @@ class Environment:
 
 def _is_read_only_medium(directory: Path) -> bool:
     """
-    Say whether the file system is mounted read-only: then nobody writes, and no lock file can be opened.
+    Say whether the file system is mounted read-only: then nobody writes, and no lock file can be
+    opened.
     """
     try:
         return bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
@@ -381,8 +426,9 @@ def refuse_loose_permissions(directory: Path) -> None:
     """
     mode = directory.stat().st_mode
     if mode & stat.S_IWOTH:
-        raise StoreUnavailable("permission", str(directory), f"mode {stat.S_IMODE(mode):o} lets everybody write",
-                               "Take the right to write from others.")  # fmt: skip
+        detail = f"mode {stat.S_IMODE(mode):o} lets everybody write"
+        hint = "Take the right to write from others."
+        raise StoreUnavailable("permission", str(directory), detail, hint)
 
 
 def _mark_inherited() -> None:

@@ -22,7 +22,9 @@ from eventsourcing.persistence import (
     ProgrammingError,
 )
 
-_FAMILIES: tuple[tuple[type[lmdb.Error] | tuple[type[lmdb.Error], ...], type[PersistenceError]], ...] = (
+_FAMILIES: tuple[
+    tuple[type[lmdb.Error] | tuple[type[lmdb.Error], ...], type[PersistenceError]], ...
+] = (
     ((lmdb.MapFullError, lmdb.MapResizedError, lmdb.ReadersFullError), OperationalError),
     ((lmdb.DiskError, lmdb.LockError, lmdb.MemoryError, lmdb.TxnFullError), OperationalError),
     (lmdb.BadValsizeError, DataError),
@@ -30,26 +32,30 @@ _FAMILIES: tuple[tuple[type[lmdb.Error] | tuple[type[lmdb.Error], ...], type[Per
     ((lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError), InternalError),
     ((lmdb.InvalidError, lmdb.VersionMismatchError), InterfaceError),
     (lmdb.ReadonlyError, NotSupportedError),
-    ((lmdb.BadTxnError, lmdb.BadDbiError, lmdb.DbsFullError, lmdb.InvalidParameterError), ProgrammingError),
+    (
+        (lmdb.BadTxnError, lmdb.BadDbiError, lmdb.DbsFullError, lmdb.InvalidParameterError),
+        ProgrammingError,
+    ),
 )
 
 SPACE_LOW_BYTES = 1 << 20
-"""With less than this free, an I/O error of a write is taken for a full disk: LMDB says EIO for both."""
+"""With less than this free, an I/O error of a write is taken for a full disk: LMDB says EIO for
+both."""
 
 
-class VersionsTaken(IntegrityError):
+class VersionsTakenError(IntegrityError):
     """
     Say which stream versions of an insert were there already, or came twice in it.
     """
 
     def __init__(self, conflicts: Sequence[tuple[str | UUID, int]]) -> None:
         first = ", ".join(f"{stream} version {version}" for stream, version in conflicts[:3])
-        more = f" and {len(conflicts) - 3} more" if len(conflicts) > 3 else ""  # noqa: PLR2004
+        more = f" and {len(conflicts) - 3} more" if len(conflicts) > 3 else ""
         super().__init__(f"already recorded: {first}{more}")
         self.conflicts = list(conflicts)
 
 
-class EpochPassed(OperationalError):
+class EpochPassedError(OperationalError):
     """
     Say that another writer took the log over: its epoch is higher than ours.
     """
@@ -60,19 +66,19 @@ class EpochPassed(OperationalError):
         self.found = found
 
 
-class MapFull(OperationalError):
+class MapFullError(OperationalError):
     """
     Say that the map has no room for a commit; nothing of it was written.
     """
 
 
-class DiskFull(OperationalError):
+class DiskFullError(OperationalError):
     """
     Say that the disk, a quota or a file size limit has no room for a commit; nothing of it counts.
     """
 
 
-class CommitUnknown(OperationalError):
+class CommitUnknownError(OperationalError):
     """
     Say that the disk failed during a commit: only a new start can tell whether it happened.
     """
@@ -94,7 +100,7 @@ def translation(error: lmdb.Error, path: str, map_size: int) -> PersistenceError
     Return the library's error for one of the engine's.
     """
     if isinstance(error, lmdb.MapFullError):
-        return MapFull(f"event log {path} is full (map size {map_size}); raise LMDB_MAP_SIZE")
+        return MapFullError(f"event log {path} is full (map size {map_size}); raise LMDB_MAP_SIZE")
     if isinstance(error, lmdb.ReadersFullError):
         return OperationalError(f"reader table of {path} is full; raise LMDB_MAX_READERS ({error})")
     if getattr(error, "code", 0) == errno.ENOSPC or type(error) is lmdb.DiskError:
@@ -102,7 +108,9 @@ def translation(error: lmdb.Error, path: str, map_size: int) -> PersistenceError
     if getattr(error, "code", None) == errno.EIO:
         return disk_error(error, path)
     if getattr(error, "code", None) == errno.EFBIG:
-        return DiskFull(f"event log {path} reached the limit of a file's size (see ulimit -f): {error}")
+        return DiskFullError(
+            f"event log {path} reached the limit of a file's size (see ulimit -f): {error}"
+        )
     for kinds, family in _FAMILIES:
         if isinstance(error, kinds):
             return family(f"{path}: {error}")
@@ -117,13 +125,18 @@ def disk_error(error: Exception, path: str) -> PersistenceError:
     """
     free = free_bytes(path)
     if getattr(error, "code", None) == errno.ENOSPC or free < SPACE_LOW_BYTES:
-        return DiskFull(f"no space left for {path} ({free >> 10} KiB free); the last commit was not recorded")
-    return CommitUnknown(f"I/O error in {path}: {error}; whether the last commit was recorded is unknown")
+        return DiskFullError(
+            f"no space left for {path} ({free >> 10} KiB free); the last commit was not recorded"
+        )
+    return CommitUnknownError(
+        f"I/O error in {path}: {error}; whether the last commit was recorded is unknown"
+    )
 
 
 def free_bytes(path: str) -> int:
     """
-    Return how much an ordinary user may still write beside a file, a large number when that can't be told.
+    Return how much an ordinary user may still write beside a file, a large number when that can't
+    be told.
     """
     try:
         found = os.statvfs(path)

@@ -33,9 +33,7 @@ class EmbeddedFactory(InfrastructureFactory[EmbeddedTrackingRecorder]):
 
     def __init__(self, env: Variables | EnvType | None) -> None:
         super().__init__(env)
-        settings = settings_from(
-            lambda name: self.env.get(name), lambda name: ", ".join(self.env.create_keys(name))
-        )
+        settings = settings_from(self.env.get, lambda name: ", ".join(self.env.create_keys(name)))
         self.environment = acquire(settings)
         self._is_closed = False
 
@@ -60,7 +58,9 @@ class EmbeddedFactory(InfrastructureFactory[EmbeddedTrackingRecorder]):
         Return a recorder of positions.
         """
         topic = self.env.get(self.TRACKING_RECORDER_TOPIC)
-        chosen = tracking_recorder_class or (resolve_topic(topic) if topic else self.tracking_recorder_class)
+        chosen = tracking_recorder_class or (
+            resolve_topic(topic) if topic else self.tracking_recorder_class
+        )
         assert issubclass(chosen, EmbeddedTrackingRecorder), chosen
         return chosen(self.environment, name=self.env.name)
 

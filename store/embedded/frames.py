@@ -1,7 +1,8 @@
 """
 Frames: the rows of (part of) a commit as bytes, with header, checksum and chain digest.
 
-A frame is checked every time it is read: LMDB has no checksum of its own. ``store/FORMAT.md`` describes each byte.
+A frame is checked every time it is read: LMDB has no checksum of its own. ``store/FORMAT.md``
+describes each byte.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 import zlib
 from array import array
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from domain.errors import Corrupt
@@ -56,7 +57,7 @@ class Header(NamedTuple):
     flags: int
     codec: int
     first_position: int
-    count: int
+    events: int
     raw_length: int
     epoch: int
     topic_mask: int
@@ -70,7 +71,7 @@ class Header(NamedTuple):
         """
         Return the position of the frame's last event.
         """
-        return self.first_position + self.count - 1
+        return self.first_position + self.events - 1
 
     @property
     def is_last_of_commit(self) -> bool:
@@ -84,8 +85,9 @@ class Columns(NamedTuple):
     """
     The rows of one frame, column by column.
 
-    Fields: topics that the frame brings into the log, in order of their numbers; distinct stream ids, encoded, in
-    order of first appearance; then per row its topic number, the index of its stream id, its version and state.
+    Fields: topics that the frame brings into the log, in order of their numbers; distinct stream
+    ids, encoded, in order of first appearance; then per row its topic number, the index of its
+    stream id, its version and state.
     """
 
     new_topics: Sequence[str]
@@ -116,7 +118,13 @@ def topic_mask(numbers: Sequence[int]) -> int:
 
 
 def build_frame(
-    columns: Columns, *, first_position: int, epoch: int, is_last: bool, previous: bytes, level: int = LEVEL
+    columns: Columns,
+    *,
+    first_position: int,
+    epoch: int,
+    is_last: bool,
+    previous: bytes,
+    level: int = LEVEL,
 ) -> tuple[bytes, bytes]:
     """
     Return a frame's bytes and its digest.
@@ -131,7 +139,17 @@ def build_frame(
         if len(packed) < len(raw):
             codec, stored = ZSTD, packed
     header = Header(
-        flags, codec, first_position, len(columns.topics), len(raw), epoch, mask, 0, len(stored), previous, digest
+        flags,
+        codec,
+        first_position,
+        len(columns.topics),
+        len(raw),
+        epoch,
+        mask,
+        0,
+        len(stored),
+        previous,
+        digest,
     )
     return join_frame(header, stored), digest
 
@@ -141,8 +159,19 @@ def join_frame(header: Header, stored: bytes) -> bytes:
     Return the bytes of a frame from its header and its payload as it is stored.
     """
     head = _HEADER.pack(
-        MAGIC, FRAME_FORMAT, header.flags, header.codec, header.first_position, header.count, header.raw_length,
-        header.epoch, header.topic_mask, header.dictionary_id, header.stored_length, header.previous, header.digest,
+        MAGIC,
+        FRAME_FORMAT,
+        header.flags,
+        header.codec,
+        header.first_position,
+        header.events,
+        header.raw_length,
+        header.epoch,
+        header.topic_mask,
+        header.dictionary_id,
+        header.stored_length,
+        header.previous,
+        header.digest,
     )
     return b"".join((head, _CRC.pack(zlib.crc32(stored, zlib.crc32(head))), stored))
 
@@ -191,9 +220,13 @@ def raw_payload(frame: bytes, header: Header, *, dictionary: bytes | None = None
     check_crc(frame, position=position)
     stored = frame[HEADER_SIZE:]
     if len(stored) != header.stored_length:
-        raise Corrupt("truncated", position, f"{header.stored_length} bytes", f"{len(stored)} bytes")
-    if header.raw_length > PAYLOAD_MAX or header.count > PAYLOAD_MAX:
-        raise Corrupt("checksum", position, f"at most {PAYLOAD_MAX} bytes", f"{header.raw_length} bytes")
+        raise Corrupt(
+            "truncated", position, f"{header.stored_length} bytes", f"{len(stored)} bytes"
+        )
+    if header.raw_length > PAYLOAD_MAX or header.events > PAYLOAD_MAX:
+        raise Corrupt(
+            "checksum", position, f"at most {PAYLOAD_MAX} bytes", f"{header.raw_length} bytes"
+        )
     if header.codec == RAW:
         return stored
     try:
@@ -213,7 +246,7 @@ def open_frame(frame: bytes, *, position: int, dictionary: bytes | None = None) 
     raw = raw_payload(frame, header, dictionary=dictionary)
     if header.first_position != position:
         raise Corrupt("order", position, position, header.first_position)
-    return Frame(header, decode_columns(raw, header.count, position=position))
+    return Frame(header, decode_columns(raw, header.events, position=position))
 
 
 def encode_columns(columns: Columns) -> bytes:
@@ -224,12 +257,15 @@ def encode_columns(columns: Columns) -> bytes:
     wide = max(columns.versions) >= 1 << 32
     parts = [
         _PREFIX.pack(0, len(topics), len(columns.ids), 8 if wide else 4),
-        _planes("H", list(map(len, topics))), *topics,
-        _planes("H", list(map(len, columns.ids))), *columns.ids,
+        _planes("H", list(map(len, topics))),
+        *topics,
+        _planes("H", list(map(len, columns.ids))),
+        *columns.ids,
         _planes("I", columns.topics),
         _planes("I", columns.id_indexes),
         _planes("Q" if wide else "I", columns.versions),
-        _planes("I", list(map(len, columns.states))), *columns.states,
+        _planes("I", list(map(len, columns.states))),
+        *columns.states,
     ]
     return b"".join(parts)
 
@@ -261,18 +297,21 @@ def _decode_columns(raw: bytes, count: int) -> Columns:
     ids, at = _slices(raw, at, lengths)
     topics, at = _numbers("I", raw, at, count)
     id_indexes, at = _numbers("I", raw, at, count)
-    versions, at = _numbers("Q" if width == 8 else "I", raw, at, count)  # noqa: PLR2004
+    versions, at = _numbers("Q" if width == 8 else "I", raw, at, count)
     lengths, at = _numbers("I", raw, at, count)
     states, at = _slices(raw, at, lengths)
     if at != len(raw) or len(ids) != id_count or (count and max(id_indexes) >= id_count):
         message = f"{at} of {len(raw)} bytes"
         raise ValueError(message)
-    return Columns([topic.decode() for topic in new_topics], ids, topics, id_indexes, versions, states)
+    return Columns(
+        [topic.decode() for topic in new_topics], ids, topics, id_indexes, versions, states
+    )
 
 
 def _planes(code: str, numbers: Sequence[int]) -> bytes:
     """
-    Encode numbers byte plane by byte plane, the highest first: all the zeros side by side compress best.
+    Encode numbers byte plane by byte plane, the highest first: all the zeros side by side compress
+    best.
     """
     column = array(code, numbers)
     if sys.byteorder == "big":
@@ -308,7 +347,7 @@ def _slices(raw: bytes, at: int, lengths: list[int]) -> tuple[list[bytes], int]:
     if ends[-1] > len(raw):
         message = f"pieces to byte {ends[-1]} of {len(raw)}"
         raise ValueError(message)
-    return [raw[begin:end] for begin, end in zip(ends, ends[1:], strict=False)], ends[-1]
+    return [raw[begin:end] for begin, end in pairwise(ends)], ends[-1]
 
 
 def streams_of(columns: Columns) -> list[object]:

@@ -1,8 +1,9 @@
 """
 The index of streams: which position holds which version; it is also what refuses a version twice.
 
-One row stands for a run of consecutive versions of a stream: its key ends in the first of them, its value holds their
-positions. A version is taken when the row with the greatest first version not above it covers it.
+One row stands for a run of consecutive versions of a stream: its key ends in the first of them, its
+value holds their positions. A version is taken when the row with the greatest first version not
+above it covers it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from uuid import UUID
 
 import lmdb
 
-from store.embedded.errors import VersionsTaken
+from store.embedded.cursors import key_of, pairs, value_of
+from store.embedded.environment import Database
+from store.embedded.errors import VersionsTakenError
 from store.embedded.layout import (
     INDEX_VALUE_SOFT_MAX,
     UUID_TAG,
@@ -34,13 +37,16 @@ ESCAPE = 0xFF
 
 
 def insert_index(
-    transaction: lmdb.Transaction, index: object, rows: Sequence[tuple[Stream, int, str, bytes]], first: int
+    transaction: lmdb.Transaction,
+    index: Database | None,
+    rows: Sequence[tuple[Stream, int, str, bytes]],
+    first: int,
 ) -> None:
     """
     Enter the rows of a commit whose first position is *first*.
 
     Raises:
-        VersionsTaken: With everything of this commit that is there already.
+        VersionsTakenError: With everything of this commit that is there already.
     """
     streams: dict[Stream, list[tuple[int, int]]] = {}
     for position, row in enumerate(rows, first):
@@ -56,7 +62,7 @@ def insert_index(
         for version, positions in _runs(stream, streams[stream], conflicts):
             _insert_run(transaction, index, cursor, stream, prefix, version, positions, conflicts)
     if conflicts:
-        raise VersionsTaken(conflicts)
+        raise VersionsTakenError(conflicts)
 
 
 def _runs(
@@ -83,8 +89,9 @@ def _runs(
     yield version, run
 
 
-def _insert_run(  # noqa: PLR0913 - one place, called once a run
-    transaction: lmdb.Transaction, index: object, cursor: lmdb.Cursor, stream: Stream, prefix: bytes, version: int,
+def _insert_run(
+    transaction: lmdb.Transaction, index: Database | None, cursor: lmdb.Cursor, stream: Stream,
+        prefix: bytes, version: int,
     positions: list[int], conflicts: list[tuple[Stream, int]],
 ) -> None:  # fmt: skip
     """
@@ -93,19 +100,21 @@ def _insert_run(  # noqa: PLR0913 - one place, called once a run
     key, value, size = prefix + version_bytes(version), b"", len(prefix)
     last = version + len(positions) - 1
     if cursor.set_range(key):
-        behind = cursor.key()
+        behind = key_of(cursor)
         if _belongs(behind, prefix):
             there = version_of(behind, size)
-            conflicts.extend((stream, taken) for taken in range(there, min(last, _last(cursor, there)) + 1))
+            conflicts.extend(
+                (stream, taken) for taken in range(there, min(last, _last(cursor, there)) + 1)
+            )
         has_before = cursor.prev()
     else:
         has_before = cursor.last()
-    if has_before and _belongs(cursor.key(), prefix):
-        there = version_of(cursor.key(), size)
+    if has_before and _belongs(key_of(cursor), prefix):
+        there = version_of(key_of(cursor), size)
         end = _last(cursor, there)
         conflicts.extend((stream, taken) for taken in range(version, min(last, end) + 1))
-        if end + 1 == version and len(cursor.value()) <= INDEX_VALUE_SOFT_MAX:
-            key, value = cursor.key(), cursor.value()
+        if end + 1 == version and len(value_of(cursor)) <= INDEX_VALUE_SOFT_MAX:
+            key, value = key_of(cursor), value_of(cursor)
     if not conflicts:
         transaction.put(key, run_value(positions, value), db=index)
 
@@ -114,18 +123,21 @@ def _last(cursor: lmdb.Cursor, first: int) -> int:
     """
     Return the last version that the row under the cursor covers.
     """
-    return first + run_length(cursor.value()) - 1
+    return first + run_length(value_of(cursor)) - 1
 
 
 def _belongs(key: bytes, prefix: bytes) -> bool:
     """
     Say whether an index key is of the stream with a prefix.
     """
-    return key.startswith(prefix) and len(key) > len(prefix) and key[len(prefix)] <= _VERSION_BYTES_MAX
+    return (
+        key.startswith(prefix) and len(key) > len(prefix) and key[len(prefix)] <= _VERSION_BYTES_MAX
+    )
 
 
 def stream_positions(
-    transaction: lmdb.Transaction, index: object, stream: Stream, *, gt: int | None, lte: int | None, desc: bool,
+    transaction: lmdb.Transaction, index: Database | None, stream: Stream, *, gt: int | None, lte:
+        int | None, desc: bool,
     limit: int | None,
 ) -> list[tuple[int, int]]:  # fmt: skip
     """
@@ -152,20 +164,20 @@ def _rows_up(
     Yield a stream's rows that may cover versions from *low* to *high*, ascending.
     """
     key = prefix + version_bytes(low)
-    if not (cursor.set_range(key) and cursor.key() == key):
+    if not (cursor.set_range(key) and key_of(cursor) == key):
         # The row before may cover it.
-        is_on = cursor.prev() if cursor.key() else cursor.last()
+        is_on = cursor.prev() if key_of(cursor) else cursor.last()
         if not is_on:
             is_on = cursor.first()
-        elif not _belongs(cursor.key(), prefix):
+        elif not _belongs(key_of(cursor), prefix):
             is_on = cursor.next()
         if not is_on:
             return
-    while _belongs(cursor.key(), prefix):
-        first = version_of(cursor.key(), len(prefix))
+    while _belongs(key_of(cursor), prefix):
+        first = version_of(key_of(cursor), len(prefix))
         if high is not None and first > high:
             return
-        yield first, run_positions(cursor.value())
+        yield first, run_positions(value_of(cursor))
         if not cursor.next():
             return
 
@@ -178,11 +190,15 @@ def _rows_down(
     """
     if high is not None and high < 0:
         return
-    after = bytes((_VERSION_BYTES_MAX + 1,)) if high is None else version_bytes(min(high, VERSION_MAX)) + b"\x00"
+    after = (
+        bytes((_VERSION_BYTES_MAX + 1,))
+        if high is None
+        else version_bytes(min(high, VERSION_MAX)) + b"\x00"
+    )
     is_on = cursor.prev() if cursor.set_range(prefix + after) else cursor.last()
-    while is_on and _belongs(cursor.key(), prefix):
-        first = version_of(cursor.key(), len(prefix))
-        positions = run_positions(cursor.value())
+    while is_on and _belongs(key_of(cursor), prefix):
+        first = version_of(key_of(cursor), len(prefix))
+        positions = run_positions(value_of(cursor))
         yield first, positions
         if first <= low:
             return
@@ -193,7 +209,7 @@ def index_entries(cursor: lmdb.Cursor) -> Iterator[tuple[bytes, int, int]]:
     """
     Yield encoded id, version and position of every entry under a cursor on the index.
     """
-    for key, value in cursor:
+    for key, value in pairs(cursor):
         encoded, first = split_key(key)
         for version, position in enumerate(run_positions(value), first):
             yield encoded, version, position
@@ -203,7 +219,8 @@ def split_key(key: bytes) -> tuple[bytes, int]:
     """
     Return the encoded id and the version of an index key.
     """
-    # The length of the version stands before it, and is 1 to 8; an id's own NUL is followed by 0xff.
+    # The length of the version stands before it, and is 1 to 8; an id's own NUL is followed by
+    # 0xff.
     if key[:1] == UUID_TAG:
         return key[:UUID_KEY_SIZE], version_of(key, UUID_KEY_SIZE)
     at = key.index(0)

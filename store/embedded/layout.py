@@ -36,8 +36,8 @@ class SpaceNames(NamedTuple):
     Name the named databases that hold one log, or the tracking of one application.
     """
 
-    log: bytes
-    index: bytes
+    frames: bytes
+    streams: bytes
     topics: bytes
 
 
@@ -186,7 +186,8 @@ def run_length(value: bytes) -> int:
 
 def run_value(positions: list[int], before: bytes = b"") -> bytes:
     """
-    Encode the positions of a run of versions, newest first: the last one, then the way back from each.
+    Encode the positions of a run of versions, newest first: the last one, then the way back from
+    each.
 
     Args:
         positions: Ascending, at least one.

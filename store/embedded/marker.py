@@ -1,8 +1,8 @@
 """
 The marker file beside the data file: it says which log ought to be there.
 
-LMDB takes an emptied file for a new one. The marker is written and synced before the first commit, so a lost or
-swapped data file is noticed.
+LMDB takes an emptied file for a new one. The marker is written and synced before the first commit,
+so a lost or swapped data file is noticed.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ _PAGE_SIZES = (4096, 8192, 16384, 32768, 65536, 2048, 1024, 512)
 
 NETWORK_FILE_SYSTEMS = frozenset(
     "nfs nfs4 cifs smb3 smbfs ncpfs afs ceph lustre gpfs beegfs glusterfs pvfs2 orangefs 9p sshfs "
-    "fuse fuse.sshfs fuse.glusterfs fuse.ceph fuse.s3fs fuse.rclone fuse.beegfs ocfs2 gfs gfs2 panfs wekafs".split()
+    "fuse fuse.sshfs fuse.glusterfs fuse.ceph fuse.s3fs fuse.rclone fuse.beegfs ocfs2 gfs gfs2 "
+    "panfs wekafs".split()
 )
 
 
@@ -40,9 +41,12 @@ class MetaPage(NamedTuple):
     transaction: int
 
 
-def check_data_file(directory: Path, *, log_id: str | None, thorough: bool = False) -> MetaPage | None:
+def check_data_file(
+    directory: Path, *, log_id: str | None, thorough: bool = False
+) -> MetaPage | None:
     """
-    Refuse a data file that the engine must not see; return its newest meta page, or None when there is no file.
+    Refuse a data file that the engine must not see; return its newest meta page, or None when there
+    is no file.
 
     Args:
         directory: Where the data file is.
@@ -64,10 +68,12 @@ def check_data_file(directory: Path, *, log_id: str | None, thorough: bool = Fal
     meta = newest_meta(path)
     is_short = size < (meta.last_page + 1) * meta.page_size
     if is_short or thorough:
-        problems = lmdb.verify.verify(str(path))
+        problems = lmdb.verify.verify(str(path))  # type: ignore[no-untyped-call]
         if problems:
             kind = "truncated" if is_short else "structure"
-            expected = f"{(meta.last_page + 1) * meta.page_size} bytes" if is_short else "a sound file"
+            expected = (
+                f"{(meta.last_page + 1) * meta.page_size} bytes" if is_short else "a sound file"
+            )
             found = f"{size} bytes" if is_short else str(problems[0])
             raise Corrupt(kind, None, expected, found, str(path), "Use xce log repair.")
     return meta
@@ -121,7 +127,14 @@ def _refuse_lost_file(path: Path, log_id: str | None) -> None:
         raise Corrupt("empty", None, f"the log {log_id}", "a missing or empty data file", str(path),
                       "Restore a backup, or remove the marker file to begin anew.")  # fmt: skip
     if path.exists():
-        raise Corrupt("empty", None, "an LMDB data file", "0 bytes", str(path), "Remove it to begin a new log.")
+        raise Corrupt(
+            "empty",
+            None,
+            "an LMDB data file",
+            "0 bytes",
+            str(path),
+            "Remove it to begin a new log.",
+        )
 
 
 def refuse_network_file_system(directory: Path) -> None:
@@ -133,8 +146,8 @@ def refuse_network_file_system(directory: Path) -> None:
     """
     kind = file_system_of(directory)
     if kind in NETWORK_FILE_SYSTEMS:
-        raise StoreUnavailable("file system", str(directory), f"is on {kind}",
-                               "The log needs a local file system (or LMDB_ALLOW_NETWORK_FS=1).")  # fmt: skip
+        hint = "The log needs a local file system (or LMDB_ALLOW_NETWORK_FS=1)."
+        raise StoreUnavailable("file system", str(directory), f"is on {kind}", hint)
 
 
 def file_system_of(directory: Path) -> str:
@@ -142,7 +155,7 @@ def file_system_of(directory: Path) -> str:
     Return the type of the file system of a directory, "" when the system doesn't tell.
     """
     try:
-        device = os.stat(directory).st_dev
+        device = directory.stat().st_dev
         wanted = f"{os.major(device)}:{os.minor(device)}"
         mounts = Path("/proc/self/mountinfo").read_text()
     except OSError:

@@ -17,7 +17,8 @@ from eventsourcing.persistence import (
 )
 
 from store.embedded.environment import Environment
-from store.embedded.journal import Journal, PlacedRow, Row
+from store.embedded.journal import Journal
+from store.embedded.rows import PlacedRow, Row
 from store.embedded.subscription import EmbeddedSubscription
 
 
@@ -26,12 +27,16 @@ class EmbeddedAggregateRecorder(AggregateRecorder):
     Record events of streams.
     """
 
-    def __init__(self, environment: Environment, *, name: str = "", purpose: str = "events") -> None:
+    def __init__(
+        self, environment: Environment, *, name: str = "", purpose: str = "events"
+    ) -> None:
         super().__init__()
         self.environment = environment
         self.journal = Journal(environment, name=name, purpose=purpose)
 
-    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
+    def insert_events(
+        self, stored_events: Sequence[StoredEvent], **kwargs: Any
+    ) -> Sequence[int] | None:
         """
         Append events as one commit.
         """
@@ -53,9 +58,14 @@ class EmbeddedAggregateRecorder(AggregateRecorder):
         return self.journal.insert_rows(rows, epoch=epoch, also=None)
 
     def select_events(
-        self, originator_id: UUID | str, *, gt: int | None = None, lte: int | None = None, desc: bool = False,
+        self,
+        originator_id: UUID | str,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
         limit: int | None = None,
-    ) -> Sequence[StoredEvent]:  # fmt: skip
+    ) -> Sequence[StoredEvent]:
         """
         Return the events of a stream by version.
         """
@@ -68,7 +78,9 @@ class EmbeddedApplicationRecorder(EmbeddedAggregateRecorder, ApplicationRecorder
     Record events of streams in one order, and read them in it.
     """
 
-    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
+    def insert_events(
+        self, stored_events: Sequence[StoredEvent], **kwargs: Any
+    ) -> Sequence[int] | None:
         """
         Append events as one commit; return their positions.
         """
@@ -76,7 +88,8 @@ class EmbeddedApplicationRecorder(EmbeddedAggregateRecorder, ApplicationRecorder
 
     def iter_rows(self, after: int = 0, upto: int | None = None) -> Iterator[PlacedRow]:
         """
-        Yield plain rows (position, stream, version, topic, state) after a position, up to and with another.
+        Yield plain rows (position, stream, version, topic, state) after a position, up to and with
+        another.
         """
         return self.journal.iter_rows(after, upto)
 
@@ -85,7 +98,8 @@ class EmbeddedApplicationRecorder(EmbeddedAggregateRecorder, ApplicationRecorder
         inclusive_of_start: bool = True,
     ) -> Sequence[Notification]:  # fmt: skip
         """
-        Return at most *limit* events from a position on, up to and with another, of some topics or of all.
+        Return at most *limit* events from a position on, up to and with another, of some topics or
+        of all.
         """
         after = max(0, (start or 0) - (1 if inclusive_of_start else 0))
         found: list[Notification] = []
@@ -93,7 +107,13 @@ class EmbeddedApplicationRecorder(EmbeddedAggregateRecorder, ApplicationRecorder
             return found
         for position, stream, version, topic, state in self.journal.iter_rows(after, stop, topics):
             found.append(
-                Notification(originator_id=stream, originator_version=version, topic=topic, state=state, id=position)
+                Notification(
+                    originator_id=stream,
+                    originator_version=version,
+                    topic=topic,
+                    state=state,
+                    id=position,
+                )
             )
             if len(found) >= limit:
                 break
@@ -105,7 +125,9 @@ class EmbeddedApplicationRecorder(EmbeddedAggregateRecorder, ApplicationRecorder
         """
         return self.journal.head().position or None
 
-    def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription[ApplicationRecorder]:
+    def subscribe(
+        self, gt: int | None = None, topics: Sequence[str] = ()
+    ) -> Subscription[ApplicationRecorder]:
         """
         Follow the log from a position on.
         """
@@ -117,5 +139,3 @@ def row_of(event: StoredEvent) -> Row:
     Return a stored event as a plain row.
     """
     return event.originator_id, event.originator_version, event.topic, event.state
-
-

@@ -23,7 +23,8 @@ class Settings:
     Args:
         path: The directory, absolute and without symbolic links.
         map_size: Upper bound of the file in bytes.
-        durability: full (synced twice a commit), relaxed (the last commit may be lost), none (tests and imports).
+        durability: full (synced twice a commit), relaxed (the last commit may be lost), none (tests
+            and imports).
         readers_max: Slots for concurrent read transactions of all processes.
         readonly: Never write, not even the marker.
         allow_network: Don't refuse a network file system.

@@ -1,9 +1,9 @@
 """
 Follow the log: wait for new events in the consumer's own thread, whoever commits them.
 
-The library's ListenNotifySubscription can lose a wake-up and scans a filtered log again and again from its last match;
-this one listens before it reads, remembers how far it has scanned, and notices commits of other processes by the
-engine's transaction number, which costs no system call.
+The library's ListenNotifySubscription can lose a wake-up and scans a filtered log again and again
+from its last match; this one listens before it reads, remembers how far it has scanned, and notices
+commits of other processes by the engine's transaction number, which costs no system call.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ DELAY_MAX_S = 0.02
 DELAY_GROWTH = 1.5
 
 
-class EmbeddedSubscription(Subscription["EmbeddedApplicationRecorder"]):  # type: ignore[type-var]
+class EmbeddedSubscription(Subscription["EmbeddedApplicationRecorder"]):
     """
     Yield notifications after a position, as they come, until stopped.
     """
 
     def __init__(
-        self, recorder: EmbeddedApplicationRecorder, gt: int | None = None, topics: Sequence[str] = ()
+        self,
+        recorder: EmbeddedApplicationRecorder,
+        gt: int | None = None,
+        topics: Sequence[str] = (),
     ) -> None:
         super().__init__(recorder=recorder, gt=gt, topics=topics)
         # Own reference: closing the application must not pull the environment away under a reader.

@@ -1,5 +1,6 @@
 """
-Tracking and process recorder: how far a projection has got, kept in one transaction with what it wrote.
+Tracking and process recorder: how far a projection has got, kept in one transaction with what it
+wrote.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from eventsourcing.persistence import (
     TrackingRecorder,
 )
 
+from store.embedded.cursors import get
 from store.embedded.environment import Environment
 from store.embedded.layout import number_bytes, number_of, tracking_name
 from store.embedded.recorder import EmbeddedApplicationRecorder, row_of
@@ -46,7 +48,7 @@ class EmbeddedTrackingRecorder(TrackingRecorder):
             IntegrityError: It isn't higher than the recorded one.
         """
         key = tracking.application_name.encode()
-        recorded = transaction.get(key, db=self._tracking)
+        recorded = get(transaction, key, self._tracking)
         if recorded is not None and tracking.notification_id <= number_of(recorded):
             message = f"{tracking} is not after the recorded position {number_of(recorded)}"
             raise IntegrityError(message)
@@ -57,16 +59,20 @@ class EmbeddedTrackingRecorder(TrackingRecorder):
         Return the recorded position, None when there is none.
         """
         with self.environment.read() as transaction:
-            recorded = transaction.get(application_name.encode(), db=self._tracking)
+            recorded = get(transaction, application_name.encode(), self._tracking)
         return None if recorded is None else number_of(recorded)
 
 
-class EmbeddedProcessRecorder(EmbeddedTrackingRecorder, EmbeddedApplicationRecorder, ProcessRecorder):
+class EmbeddedProcessRecorder(
+    EmbeddedTrackingRecorder, EmbeddedApplicationRecorder, ProcessRecorder
+):
     """
     Record events and the position they follow from, both or neither.
     """
 
-    def __init__(self, environment: Environment, *, name: str = "", purpose: str = "events") -> None:
+    def __init__(
+        self, environment: Environment, *, name: str = "", purpose: str = "events"
+    ) -> None:
         EmbeddedApplicationRecorder.__init__(self, environment, name=name, purpose=purpose)
         self._tracking = environment.database(tracking_name(name))
 

@@ -16,7 +16,14 @@ EPOCH_US = 1_000_000_000_000_000
 
 
 def stamped(
-    stream: str, version: int, event: Event, *, at_s: int = 0, actor: str = "", cause: str = "", ends_step: bool = True
+    stream: str,
+    version: int,
+    event: Event,
+    *,
+    at_s: int = 0,
+    actor: str = "",
+    cause: str = "",
+    ends_step: bool = True,
 ) -> Stamped:
     """
     Return a stamped event some seconds after the tests' epoch.
@@ -29,13 +36,29 @@ def job_events(number: int) -> list[Stamped]:
     Return the four events of a job's life, one step each.
     """
     stream = job_stream_of(number)
-    spec = JobSpec(user=f"u{number % 7}", queue="normal", tasks_min=1 + number % 4, tasks_max=4, run_limit_us=60_000_000)
+    spec = JobSpec(
+        user=f"u{number % 7}",
+        queue="normal",
+        tasks_min=1 + number % 4,
+        tasks_max=4,
+        run_limit_us=60_000_000,
+    )
     allocation = Allocation(runs=(HostRun(first=number % 16, tasks=2),), allocator="parjob")
     return [
-        stamped(stream, 1, JobSubmitted(spec=spec), at_s=number, actor=spec.user, cause=f"swf:{number}"),
-        stamped(stream, 2, JobDispatched(attempt=1, index=0, allocation=allocation), at_s=number, cause=f"s{number}"),
+        stamped(
+            stream, 1, JobSubmitted(spec=spec), at_s=number, actor=spec.user, cause=f"swf:{number}"
+        ),
+        stamped(
+            stream,
+            2,
+            JobDispatched(attempt=1, index=0, allocation=allocation),
+            at_s=number,
+            cause=f"s{number}",
+        ),
         stamped(stream, 3, JobStarted(attempt=1, pid=number), at_s=number + 1),
-        stamped(stream, 4, JobFinished(attempt=1, exit_code=0, cpu_us=number * 1000), at_s=number + 9),
+        stamped(
+            stream, 4, JobFinished(attempt=1, exit_code=0, cpu_us=number * 1000), at_s=number + 9
+        ),
     ]
 
 

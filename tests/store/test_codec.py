@@ -30,10 +30,12 @@ def row(event: Event, **changes: object) -> tuple[str, int, str, bytes]:
 
 
 @given(
-    stream=TEXT, version=st.integers(1, 2**63), time_us=st.integers(-(2**62), 2**62), actor=TEXT, cause=TEXT,
-    why=TEXT, exit_code=st.none() | st.integers(), ends_step=st.booleans(),
+    stream=TEXT, version=st.integers(1, 2**63), time_us=st.integers(-(2**62), 2**62), actor=TEXT,
+    cause=TEXT, why=TEXT, exit_code=st.none() | st.integers(), ends_step=st.booleans(),
 )  # fmt: skip
-def test_any_stamp_and_text_comes_back(stream, version, time_us, actor, cause, why, exit_code, ends_step) -> None:
+def test_any_stamp_and_text_comes_back(
+    stream, version, time_us, actor, cause, why, exit_code, ends_step
+) -> None:
     """
     Quotes, controls, line separators and braces in texts must not shift the borders of the state.
     """
@@ -45,7 +47,9 @@ def test_any_stamp_and_text_comes_back(stream, version, time_us, actor, cause, w
 
 
 @given(actor=TEXT, cause=TEXT, why=TEXT, ends_step=st.booleans())
-def test_the_state_is_json_in_the_agreed_order(actor: str, cause: str, why: str, ends_step: bool) -> None:
+def test_the_state_is_json_in_the_agreed_order(
+    actor: str, cause: str, why: str, ends_step: bool
+) -> None:
     """
     The bytes are read by other programs, and by ourselves in many years.
     """
@@ -70,7 +74,9 @@ def test_the_payload_is_pydantics_without_defaults() -> None:
     The specification of the payload's bytes.
     """
     for stamped in job_events(1):
-        payload = stamped.event.__pydantic_serializer__.to_json(stamped.event, exclude_defaults=True)
+        payload = stamped.event.__pydantic_serializer__.to_json(
+            stamped.event, exclude_defaults=True
+        )
         assert encode(stamped)[3].endswith(b',"e":' + payload + b"}")
 
 
@@ -85,9 +91,11 @@ def test_every_event_class_has_a_schema_that_json_can_carry() -> None:
 
 @pytest.mark.parametrize(
     "state",
-    [b"", b"{}", b"null", b'{"t":1}', b'{"t":1,"e":[]}', b'{"t":"1","e":{}}', b'{"t":1,"e":{"attempt":1}',
-     b'{"t":1,"e":{"attempt":1,"attempts":1}}', b'{"t":1,"e":{"attempt":"1"}}', b'{"t":1,"e":{}}', b'{"e":{"attempt":1},"t":1}',
-     b'{"t":1,"e":{"attempt":1}}}', b'{"t":1,"x":2,"e":{"attempt":1}}', b'{"t":1.5,"e":{"attempt":1}}',
+    [b"", b"{}", b"null", b'{"t":1}', b'{"t":1,"e":[]}', b'{"t":"1","e":{}}',
+     b'{"t":1,"e":{"attempt":1}',
+     b'{"t":1,"e":{"attempt":1,"attempts":1}}', b'{"t":1,"e":{"attempt":"1"}}', b'{"t":1,"e":{}}',
+     b'{"e":{"attempt":1},"t":1}', b'{"t":1,"e":{"attempt":1}}}',
+     b'{"t":1,"x":2,"e":{"attempt":1}}', b'{"t":1.5,"e":{"attempt":1}}',
      b'{"t":1,"e":{"attempt":1,"why":"\xff"}}', b'{"t":1,"e":' + b'{"a":' * 5000 + b"}"],
 )  # fmt: skip
 def test_a_state_of_another_shape_is_refused_by_position(state: bytes) -> None:
@@ -111,10 +119,16 @@ def test_an_unknown_code_or_newer_version_is_refused_by_name_and_position() -> N
         decode(43, "job:1", 1, "job.finished", state.replace(b'"e"', b'"v":9,"e"'))
 
     assert ("job.teleported", 42) == (unknown.value.type_code, unknown.value.position)
-    assert ("job.finished", 9, 43) == (newer.value.type_code, newer.value.version, newer.value.position)
+    assert ("job.finished", 9, 43) == (
+        newer.value.type_code,
+        newer.value.version,
+        newer.value.position,
+    )
 
 
-@pytest.mark.parametrize("topic", ["os:system", "subprocess:Popen", "this:d", "domain.events.jobs:JobFinished"])
+@pytest.mark.parametrize(
+    "topic", ["os:system", "subprocess:Popen", "this:d", "domain.events.jobs:JobFinished"]
+)
 def test_a_stored_name_never_imports(topic: str) -> None:
     """
     The library's own resolver would import whatever a tampered log names.
@@ -185,7 +199,12 @@ def test_the_librarys_mapper_interface_gives_the_same() -> None:
     stamped = job_events(1)[0]
     stored = mapper.to_stored_event(stamped)
 
-    assert encode(stamped) == (stored.originator_id, stored.originator_version, stored.topic, stored.state)
+    assert encode(stamped) == (
+        stored.originator_id,
+        stored.originator_version,
+        stored.topic,
+        stored.state,
+    )
     assert stamped == mapper.to_domain_event(stored).stamped()
     with pytest.raises(MapperDeserialisationError):
         mapper.to_domain_event(StoredEvent("s", 1, "os:system", b"{}"))

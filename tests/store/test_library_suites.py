@@ -1,8 +1,9 @@
 """
-Run the eventsourcing library's own suites on the embedded store: synced commits, ids as text and as UUIDs.
+Run the eventsourcing library's own suites on the embedded store: synced commits, ids as text and as
+UUIDs.
 
-Each class here is named after the suite class that it runs. The suites are imported as modules, so that their
-abstract bases are not collected.
+Each class here is named after the suite class that it runs. The suites are imported as modules, so
+that their abstract bases are not collected.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ class TestAggregateRecorderTestCaseText(TextIds, TestAggregateRecorderTestCase):
     pass
 
 
-class TestApplicationRecorderTestCase(OnEmbedded, tp.ApplicationRecorderTestCase[EmbeddedApplicationRecorder]):
+class TestApplicationRecorderTestCase(
+    OnEmbedded, tp.ApplicationRecorderTestCase[EmbeddedApplicationRecorder]
+):
     def create_recorder(self) -> EmbeddedApplicationRecorder:
         return EmbeddedApplicationRecorder(self.fresh())
 
@@ -95,12 +98,16 @@ class TestProcessRecorderTestCaseText(TextIds, TestProcessRecorderTestCase):
     pass
 
 
-class TestNonInterleavingNotificationIDsBaseCase(OnEmbedded, tp.NonInterleavingNotificationIDsBaseCase):
+class TestNonInterleavingNotificationIDsBaseCase(
+    OnEmbedded, tp.NonInterleavingNotificationIDsBaseCase
+):
     def create_recorder(self) -> EmbeddedApplicationRecorder:
         return EmbeddedApplicationRecorder(self.fresh())
 
 
-class TestNonInterleavingNotificationIDsBaseCaseText(TextIds, TestNonInterleavingNotificationIDsBaseCase):
+class TestNonInterleavingNotificationIDsBaseCaseText(
+    TextIds, TestNonInterleavingNotificationIDsBaseCase
+):
     pass
 
 
@@ -110,7 +117,9 @@ class CustomTrackingRecorder(EmbeddedTrackingRecorder):
     """
 
 
-class TestInfrastructureFactoryTestCase(OnEmbedded, tp.InfrastructureFactoryTestCase[EmbeddedFactory]):
+class TestInfrastructureFactoryTestCase(
+    OnEmbedded, tp.InfrastructureFactoryTestCase[EmbeddedFactory]
+):
     def setUp(self) -> None:
         self.env = Variables("TestCase")
         self.env["PERSISTENCE_MODULE"] = "store.embedded"
@@ -190,7 +199,9 @@ class WithVariables(OnEmbedded):
         }
 
 
-class TestAggregateEventCountersProjectionTestCase(WithVariables, pr.AggregateEventCountersProjectionTestCase):
+class TestAggregateEventCountersProjectionTestCase(
+    WithVariables, pr.AggregateEventCountersProjectionTestCase
+):
     view_class = EmbeddedCounters
 
 
@@ -221,7 +232,9 @@ def test_text_and_uuid_ids_are_told_apart() -> None:
         environment = acquire(Settings(path=Path(directory).resolve() / "log"))
         recorder = EmbeddedApplicationRecorder(environment)
         number = UUID(int=1)
-        recorder.insert_rows([(number, 1, "a", b"1"), (str(number), 1, "a", b"2"), ("", 1, "a", b"3")])
+        recorder.insert_rows(
+            [(number, 1, "a", b"1"), (str(number), 1, "a", b"2"), ("", 1, "a", b"3")]
+        )
 
         assert [b"1"] == [event.state for event in recorder.select_events(number)]
         assert [b"2"] == [event.state for event in recorder.select_events(str(number))]

@@ -31,7 +31,12 @@ def log(tmp_path: Path):
 
 def run_child(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=REPO, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", code, *arguments],
+        cwd=REPO,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
 
 
@@ -46,7 +51,9 @@ def test_what_is_appended_is_read_back_in_order(log: EventLog) -> None:
     assert list(range(1, log.head() + 1)) == [envelope.position for envelope in log.read()]
 
 
-@pytest.mark.parametrize(("after", "upto"), [(0, 1), (5, 5), (39, 41), (40, 80), (119, None), (120, None), (7, 999)])
+@pytest.mark.parametrize(
+    ("after", "upto"), [(0, 1), (5, 5), (39, 41), (40, 80), (119, None), (120, None), (7, 999)]
+)
 def test_a_part_is_read_exactly(log: EventLog, after: int, upto: int | None) -> None:
     """
     Parts begin and end inside frames, at their borders and beyond the end.
@@ -63,7 +70,9 @@ def test_a_stream_is_read_from_a_version_on(log: EventLog) -> None:
     fill(log, commits=3)
 
     assert job_events(17) == [envelope.stamped() for envelope in log.read_stream("job:0000000017")]
-    assert job_events(17)[2:] == [envelope.stamped() for envelope in log.read_stream("job:0000000017", 2)]
+    assert job_events(17)[2:] == [
+        envelope.stamped() for envelope in log.read_stream("job:0000000017", 2)
+    ]
     assert [] == list(log.read_stream("job:0000000099"))
 
 
@@ -78,7 +87,9 @@ def test_a_commit_of_many_frames_is_one_commit(log: EventLog) -> None:
     assert 3 == log.info().frames
 
 
-def test_a_version_that_is_there_is_refused_and_nothing_of_the_commit_remains(log: EventLog) -> None:
+def test_a_version_that_is_there_is_refused_and_nothing_of_the_commit_remains(
+    log: EventLog,
+) -> None:
     """
     Optimistic concurrency: who comes second must decide again.
     """
@@ -167,7 +178,8 @@ def test_any_number_of_other_processes_read_while_it_is_written(log: EventLog) -
     fill(log, commits=2)
     code = (
         "import sys\nfrom store.log import EventLog\n"
-        "with EventLog.open(sys.argv[1], writable=False) as log: print(sum(1 for _ in log.read()))\n"
+        "log = EventLog.open(sys.argv[1], writable=False)\n"
+        "print(sum(1 for _ in log.read()))\n"
     )
     assert "80" == run_child(code, str(log.path)).stdout.strip()
     fill_more = jobs_events(100, 5)
@@ -256,7 +268,9 @@ def test_a_data_file_that_is_not_the_logs_is_refused_by_name(tmp_path: Path, dam
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
-def test_a_truncated_file_is_refused_and_never_kills_the_process(tmp_path: Path, share: float) -> None:
+def test_a_truncated_file_is_refused_and_never_kills_the_process(
+    tmp_path: Path, share: float
+) -> None:
     """
     The engine would be ended by SIGBUS on the first page that isn't there.
     """
@@ -310,7 +324,8 @@ def test_an_old_fork_cannot_use_the_parents_log(tmp_path: Path) -> None:
         "    except XceError as error: print('locked', flush=True)\n"
         "    with EventLog.open(path, writable=False) as again: print(again.log_id, flush=True)\n"
         "log = EventLog.create(sys.argv[1], log_id='the-log')\n"
-        "process = multiprocessing.get_context('fork').Process(target=child, args=(log, sys.argv[1]))\n"
+        "context = multiprocessing.get_context('fork')\n"
+        "process = context.Process(target=child, args=(log, sys.argv[1]))\n"
         "process.start(); process.join(); print(log.head())\n"
     )
     done = run_child(code, str(tmp_path / "log"))
@@ -325,8 +340,8 @@ def test_the_same_log_runs_on_the_librarys_recorders(tmp_path: Path, module: str
     """
     variables = Variables("cluster")
     variables.update(
-        PERSISTENCE_MODULE=module, LMDB_PATH=str(tmp_path / "log"), SQLITE_DBNAME=str(tmp_path / "db"),
-        ORIGINATOR_ID_TYPE="text",
+        PERSISTENCE_MODULE=module, LMDB_PATH=str(tmp_path / "log"), SQLITE_DBNAME=str(tmp_path /
+        "db"), ORIGINATOR_ID_TYPE="text",
     )  # fmt: skip
     factory = InfrastructureFactory.construct(variables)
     log = EventLog.from_recorder(factory.application_recorder(), log_id="the-log")
@@ -334,7 +349,9 @@ def test_the_same_log_runs_on_the_librarys_recorders(tmp_path: Path, module: str
 
     assert appended == [envelope.stamped() for envelope in log.read()]
     assert appended[7:99] == [envelope.stamped() for envelope in log.read(7, 99)]
-    assert job_events(17)[1:] == [envelope.stamped() for envelope in log.read_stream("job:0000000017", 1)]
+    assert job_events(17)[1:] == [
+        envelope.stamped() for envelope in log.read_stream("job:0000000017", 1)
+    ]
     assert appended[-1].time_us == log.last_time_us()
     assert log.digest_at(5) != log.digest_at(6)
     with pytest.raises(Conflict):

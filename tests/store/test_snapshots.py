@@ -1,5 +1,6 @@
 """
-Snapshots: whole or not at all, checked, and never taken for those of another log, position or schema.
+Snapshots: whole or not at all, checked, and never taken for those of another log, position or
+schema.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def digest_at(position: int) -> bytes:
 
 
 def put(store: SnapshotStore, position: int, state: bytes = STATE, schema: str = SCHEMA) -> Path:
-    return store.put(position=position, schema=schema, state=state, chain_digest=digest_at(position), time_us=7)
+    return store.put(
+        position=position, schema=schema, state=state, chain_digest=digest_at(position), time_us=7
+    )
 
 
 @pytest.fixture
@@ -68,7 +71,7 @@ def test_the_newest_at_or_before_a_position_is_found(store: SnapshotStore) -> No
 
 def test_any_flipped_bit_is_named_and_the_one_before_is_taken(store: SnapshotStore) -> None:
     """
-    zstandard alone lets most flips in an incompressible frame through.
+    Zstandard alone lets most flips in an incompressible frame through.
     """
     put(store, 10)
     path = put(store, 20)
@@ -94,7 +97,9 @@ def test_a_truncated_one_is_skipped(store: SnapshotStore) -> None:
         assert 10 == newest(store), length
 
 
-def test_one_of_another_log_or_history_or_schema_is_not_taken(tmp_path: Path, store: SnapshotStore) -> None:
+def test_one_of_another_log_or_history_or_schema_is_not_taken(
+    tmp_path: Path, store: SnapshotStore
+) -> None:
     """
     A log restored from an older copy has another history behind the same positions.
     """
@@ -186,7 +191,7 @@ def test_reading_a_missing_file_is_a_named_problem(tmp_path: Path) -> None:
     """
     Another process may have pruned it in between.
     """
-    from store.snapshots import read_snapshot
+    from store.snapshot_files import read_snapshot
 
     with pytest.raises(Corrupt) as caught:
         read_snapshot(tmp_path / "none")

@@ -1,0 +1,178 @@
+"""
+The commands about logs and snapshots as files: they need no running scheduler.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from domain.errors import NotFound
+from store.log import EventLog, is_log, log_directory
+from store.snapshot_files import read_header
+from store.snapshots import entries_of
+from store.verify import VerifyReport, verify
+
+CORRUPT = 4
+LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group()
+def log_group() -> None:
+    """
+    Look at an event log, and verify it.
+
+    LOG is the directory of a log, or of a cluster.
+    """
+
+
+@click.group()
+def snapshot_group() -> None:
+    """
+    Look at the snapshots of a log.
+
+    LOG is the directory of a log, or of a cluster.
+    """
+
+
+@log_group.command("info")
+@LOG
+@JSON
+def log_info(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's way
+    """
+    Describe a log.
+    """
+    with EventLog.open(log, writable=False) as opened:
+        info = opened.info()
+    if as_json:
+        click.echo(json.dumps(asdict(info)))
+        return
+    _show(
+        {
+            "log": info.path,
+            "id": info.log_id,
+            "events": info.events,
+            "frames": info.frames,
+            "size": f"{info.bytes} bytes" + _each(info.bytes, info.events),
+            "first event": _time(info.first_time_us),
+            "last event": _time(info.last_time_us),
+            "head digest": info.head_digest,
+            "epoch": info.epoch,
+            "last writer": info.writer,
+            "open readers": f"{info.readers}, the oldest {info.oldest_reader_lag} commits behind",
+        }
+    )
+
+
+@log_group.command("verify")
+@LOG
+@JSON
+@click.option(
+    "--fast", is_flag=True, help="Don't decode the events: checksum, chain, order and index only."
+)
+def log_verify(log: Path, as_json: bool, fast: bool) -> int:  # noqa: FBT001 - click's way
+    """
+    Walk a log and name what is wrong with it; exit status 4 when something is.
+    """
+    report = verify(log, decoded=not fast)
+    if as_json:
+        click.echo(report.as_json())
+    else:
+        _show_report(report)
+    return 0 if report.is_good else CORRUPT
+
+
+def _show_report(report: VerifyReport) -> None:
+    """
+    Print what a walk over a log found.
+    """
+    depth = "and decoded" if report.is_decoded else "(not decoded)"
+    click.echo(
+        f"{report.events} events in {report.frames} frames and {report.commits} commits "
+        f"read {depth}."
+    )
+    for problem in report.problems:
+        click.echo(problem.text())
+    if report.problem_count > len(report.problems):
+        click.echo(f"and {report.problem_count - len(report.problems)} more")
+    click.echo("The log is good." if report.is_good else f"{report.problem_count} problems.")
+
+
+@snapshot_group.command("list")
+@LOG
+@JSON
+def snapshot_list(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's way
+    """
+    List the snapshots of a log.
+    """
+    rows = []
+    for entry in entries_of(snapshot_directory(log)):
+        header = read_header(entry.path)
+        rows.append(
+            {
+                "position": entry.position,
+                "time": _time(header.time_us),
+                "schema": header.schema,
+                "bytes": entry.size,
+                "state_bytes": header.size,
+                "pinned": entry.is_pinned,
+                "file": str(entry.path),
+            }
+        )
+    if as_json:
+        click.echo(json.dumps({"snapshots": rows}))
+        return
+    for row in rows:
+        pinned = "  pinned" if row["pinned"] else ""
+        click.echo(
+            f"{row['position']:>12}  {row['time']}  {row['schema']}  {row['bytes']} bytes{pinned}"
+        )
+    click.echo(f"{len(rows)} snapshots.")
+
+
+def snapshot_directory(log: Path) -> Path:
+    """
+    Return where the snapshots of a log are: beside it in a cluster directory, otherwise in it.
+
+    Raises:
+        NotFound: There is no log.
+    """
+    directory = log_directory(log)
+    if not is_log(directory):
+        raise NotFound("log", "there is none in this directory", str(log))
+    beside = directory.resolve().parent / "snapshots"
+    return beside if directory.name == "log" and beside.is_dir() else directory / "snapshots"
+
+
+def _show(fields: dict[str, object]) -> None:
+    """
+    Print names and values in two columns.
+    """
+    width = max(map(len, fields))
+    for name, value in fields.items():
+        click.echo(f"{name:<{width}}  {value}")
+
+
+def _each(size: int, count: int) -> str:
+    """
+    Return how much that is for each event.
+    """
+    return f", {size / count:.1f} an event" if count else ""
+
+
+def _time(time_us: int | None) -> str:
+    """
+    Return a log time for people.
+    """
+    if time_us is None:
+        return "-"
+    from datetime import UTC, datetime
+
+    try:
+        return datetime.fromtimestamp(time_us // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return f"{time_us} us"

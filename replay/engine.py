@@ -321,11 +321,14 @@ class Engine:
             if job.kill_order > record.last_order_done
         ]
         return Work(
-            tuple(self._assignment(job) for job in led),
+            tuple(self.assignment_of(job) for job in led),
             tuple(sorted(orders, key=lambda order: order.order_number)),
         )
 
-    def _assignment(self, job: JobRecord) -> Assignment:
+    def assignment_of(self, job: JobRecord) -> Assignment:
+        """
+        Return what the first host of a live job must run.
+        """
         assert job.allocation is not None
         return Assignment(
             job_id=job.job_id,

@@ -77,7 +77,7 @@ class AgentSettings:
     measure_every_s: float = MEASURE_EVERY_S
 
 
-class Superseded(Exception):
+class Superseded(Exception):  # noqa: N818 - it says what happened
     """
     Say that another agent joined under this worker's name.
     """

@@ -16,7 +16,7 @@ from tools.agent.spawn import DEFAULT_PATH
 SHELL = "/bin/sh"
 
 
-class CannotRun(Exception):
+class CannotRun(Exception):  # noqa: N818 - it says what happened
     """
     Say why this worker can't carry out an assignment.
     """

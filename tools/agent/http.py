@@ -13,7 +13,7 @@ from tools.agent import sockets
 CONNECT_S = 5.0
 
 
-class Unreachable(Exception):
+class Unreachable(Exception):  # noqa: N818 - it says what happened
     """
     Say that the scheduler didn't answer; what was asked may have been done or not.
     """

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -363,6 +364,8 @@ def _ended(attempt: Attempt) -> Attempt:
 
 def _finished(key: AttemptKey, pid: int, status: int, cpu_s: float, max_rss_kib: int) -> Attempt:
     code = os.waitstatus_to_exitcode(status)
+    # The kernel hands the launcher's own peak on to what it spawns: up to there nothing is known.
+    floor_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return Attempt(
         key.job_id,
         key.attempt,
@@ -371,7 +374,7 @@ def _finished(key: AttemptKey, pid: int, status: int, cpu_s: float, max_rss_kib:
         exit_code=code if code >= 0 else None,
         signal=-code if code < 0 else None,
         cpu_us=round(cpu_s * 1e6),
-        max_rss_kib=max_rss_kib,
+        max_rss_kib=max_rss_kib if max_rss_kib > floor_kib else 0,
     )
 
 

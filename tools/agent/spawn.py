@@ -27,7 +27,7 @@ _INPUT_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY
 _OUTPUT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY
 
 
-class CannotStart(Exception):
+class CannotStart(Exception):  # noqa: N818 - it says what happened
     """
     Say why a program couldn't be started.
     """

@@ -1,0 +1,117 @@
+"""
+Who asks, and what they may: the one table of routes and rights.
+
+A caller is known by the user id that the kernel gives for the other end of the socket, and by
+nothing in the request. What isn't in the table is denied.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from domain.errors import Denied
+
+ROOT = 0
+
+
+class Right(StrEnum):
+    """
+    Name what a caller must be.
+    """
+
+    USER = "user"
+    """Anybody whom the machine knows by name."""
+    JOB_OWNER = "job owner"
+    """The job's own user, or an operator."""
+    OPERATOR = "operator"
+    """The user that runs the scheduler, or root."""
+    WORKER = "worker"
+    """An agent of the user that runs the scheduler, or root's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """
+    Be whoever asks.
+    """
+
+    uid: int
+    user: str
+
+    @property
+    def is_operator(self) -> bool:
+        """
+        Tell whether the cluster is theirs.
+        """
+        return self.uid in (ROOT, os.geteuid())
+
+
+RIGHTS: dict[tuple[str, str], Right] = {
+    ("GET", "/v1/status"): Right.USER,
+    ("POST", "/v1/jobs"): Right.USER,
+    ("GET", "/v1/jobs"): Right.USER,
+    ("GET", "/v1/jobs/{job_id}"): Right.USER,
+    ("GET", "/v1/jobs/{job_id}/why"): Right.USER,
+    ("GET", "/v1/jobs/{job_id}/history"): Right.USER,
+    ("POST", "/v1/jobs/{job_id}/kill"): Right.JOB_OWNER,
+    ("POST", "/v1/jobs/{job_id}/hold"): Right.JOB_OWNER,
+    ("POST", "/v1/jobs/{job_id}/lift"): Right.JOB_OWNER,
+    ("GET", "/v1/hosts"): Right.USER,
+    ("POST", "/v1/hosts/{name}/close"): Right.OPERATOR,
+    ("POST", "/v1/hosts/{name}/open"): Right.OPERATOR,
+    ("GET", "/v1/queues"): Right.USER,
+    ("POST", "/v1/queues/{name}/open"): Right.OPERATOR,
+    ("POST", "/v1/queues/{name}/close"): Right.OPERATOR,
+    ("POST", "/v1/queues/{name}/activate"): Right.OPERATOR,
+    ("POST", "/v1/queues/{name}/inactivate"): Right.OPERATOR,
+    ("POST", "/v1/shutdown"): Right.OPERATOR,
+    ("POST", "/v1/workers/join"): Right.WORKER,
+    ("POST", "/v1/workers/{name}/reports"): Right.WORKER,
+    ("GET", "/v1/workers/{name}/work"): Right.WORKER,
+    ("POST", "/v1/workers/{name}/leave"): Right.WORKER,
+}
+"""Method and path of every route -> who may use it; a job's owner is checked where the job is."""
+
+
+@lru_cache(maxsize=4096)
+def caller_of(uid: int) -> Caller:
+    """
+    Return who a user id is.
+
+    Raises:
+        Denied: The machine knows no such user.
+    """
+    try:
+        return Caller(uid, pwd.getpwuid(uid).pw_name)
+    except KeyError:
+        raise Denied("caller", "must be a user that this machine knows by name", uid) from None
+
+
+def check_route(method: str, path: str, caller: Caller) -> None:
+    """
+    Let a caller through who may use a route.
+
+    Raises:
+        Denied: They may not.
+    """
+    right = RIGHTS[method, path]
+    if right in (Right.OPERATOR, Right.WORKER) and not caller.is_operator:
+        raise Denied("caller", f"must be {_ARTICLES[right]}", caller.user)
+
+
+def check_owner(caller: Caller, owner: str) -> None:
+    """
+    Let a caller through to a job of theirs.
+
+    Raises:
+        Denied: It is another user's.
+    """
+    if caller.user != owner and not caller.is_operator:
+        raise Denied("caller", "must be the job's owner or an operator", caller.user)
+
+
+_ARTICLES = {Right.OPERATOR: "an operator", Right.WORKER: "an agent of the cluster's owner"}

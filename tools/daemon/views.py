@@ -1,0 +1,273 @@
+"""
+What can be read: jobs, hosts, queues, the cluster, as plain data made from synced state.
+
+Nobody sees a job's environment, and only its owner and operators see its program.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from domain.job_states import ENDED, JobState
+from domain.jobs import Program
+from domain.reasons import PendReason, show_grouped
+from projections.scheduling.records import JobRecord, WorkerRecord
+from projections.scheduling.state import State
+from projections.scheduling.status import why_waiting
+from tools.agent.files import WorkerFiles
+from tools.daemon.access import Caller
+
+WAITS = frozenset({JobState.PEND, JobState.PSUSP, JobState.WAIT})
+
+
+def job_row(state: State, job: JobRecord) -> dict[str, object]:
+    """
+    Return what everybody may see of a job.
+    """
+    spec = job.spec
+    never, reason = _reason(state, job)
+    return {
+        "job_id": job.job_id,
+        "state": job.state.value,
+        "queue": spec.queue,
+        "user": spec.user,
+        "name": spec.name,
+        "project": spec.project,
+        "hosts": hosts_of(state, job),
+        "exit_code": job.exit_code,
+        "signal": job.signal,
+        "why": job.why,
+        "tasks": job.allocation.tasks() if job.allocation else spec.tasks_max,
+        "tasks_min": spec.tasks_min,
+        "tasks_max": spec.tasks_max,
+        "resreq": spec.resreq,
+        "run_limit_us": spec.run_limit_us,
+        "attempt": job.attempt,
+        "submit_us": job.submit_us,
+        "since_us": job.since_us,
+        "dispatch_us": job.dispatch_us,
+        "start_us": job.start_us,
+        "finish_us": job.finish_us,
+        "pid": job.pid,
+        "cpu_us": job.cpu_us,
+        "max_rss_kib": job.max_rss_kib,
+        "processes": job.processes,
+        "pend_reason": reason,
+        "never": never,
+    }
+
+
+def _reason(state: State, job: JobRecord) -> tuple[bool, str]:
+    if job.state not in WAITS:
+        return False, ""
+    never, reasons = why_waiting(state, job)
+    return never, show_grouped(reasons)
+
+
+def hosts_of(state: State, job: JobRecord) -> list[dict[str, object]]:
+    """
+    Return where a job runs or ran, in claim order.
+    """
+    if job.allocation is None:
+        return []
+    return [{"host": host, "tasks": tasks} for host, tasks in state.host_names(job.allocation)]
+
+
+def job_detail(state: State, job: JobRecord, caller: Caller, cluster: Path) -> dict[str, object]:
+    """
+    Return a job as its page shows it; the program only to whom it belongs.
+    """
+    row = job_row(state, job)
+    program = job.spec.program
+    if program is None or not (caller.is_operator or caller.user == job.spec.user):
+        return row
+    return row | {"program": _program(program)} | _output(state, job, program, cluster)
+
+
+def _program(program: Program) -> dict[str, object]:
+    return {
+        "argv": program.argv,
+        "shell": program.shell,
+        "cwd": program.cwd,
+        "umask": program.umask,
+        "stdin": program.stdin,
+        "stdout": program.stdout,
+        "stderr": program.stderr,
+    }
+
+
+def _output(state: State, job: JobRecord, program: Program, cluster: Path) -> dict[str, object]:
+    """
+    Return where a job's output goes: its own paths, or files of its first host's worker.
+    """
+    hosts = hosts_of(state, job)
+    if not hosts:
+        return {"stdout": program.stdout, "stderr": program.stderr}
+    folder = WorkerFiles(cluster, str(hosts[0]["host"])).jobs / f"{job.job_id}.{job.attempt}"
+    return {
+        "stdout": program.stdout or str(folder / "stdout"),
+        "stderr": program.stderr or str(folder / "stderr"),
+    }
+
+
+def jobs(
+    state: State, *, everything: bool, wanted_state: str, queue: str, user: str, limit: int
+) -> list[dict[str, object]]:
+    """
+    Return the newest jobs that pass the filters, in order of their numbers.
+    """
+    newest = reversed(state.stored.jobs.values())
+    found = (
+        job
+        for job in newest
+        if (everything or job.state not in ENDED)
+        and (not wanted_state or job.state == wanted_state)
+        and (not queue or job.spec.queue == queue)
+        and (not user or job.spec.user == user)
+    )
+    return [job_row(state, job) for job in reversed(list(islice(found, limit or None)))]
+
+
+def why(state: State, job: JobRecord) -> dict[str, object]:
+    """
+    Return why a job waits, every reason with its hosts; or what became of it.
+    """
+    told: dict[str, object] = {
+        "job_id": job.job_id,
+        "state": job.state.value,
+        "since_us": job.since_us,
+        "never": False,
+        "reasons": [],
+        "blocker": "",
+    }
+    if job.state not in WAITS:
+        return told | {"verdict": _verdict(state, job)}
+    never, reasons = why_waiting(state, job)
+    blocker = state.stored.jobs.get(state.stored.blocker)
+    is_behind = any(reason.code == "JOB_BEHIND" for reason in reasons)
+    return told | {
+        "never": never,
+        "reasons": [_told_reason(state, reason) for reason in reasons],
+        "blocker": blocker.job_id if blocker is not None and is_behind else "",
+    }
+
+
+def _verdict(state: State, job: JobRecord) -> str:
+    hosts = ", ".join(str(one["host"]) for one in hosts_of(state, job))
+    if job.state is JobState.DONE:
+        return f"it ran on {hosts} and ended well."
+    if job.state is not JobState.EXIT:
+        return f"it runs on {hosts}."
+    if job.signal is not None:
+        how = f"signal {job.signal} ended it"
+    elif job.exit_code is not None:
+        how = f"it ended with exit code {job.exit_code}"
+    else:
+        how = "it ended without an exit code"
+    return f"{how} ({job.why})." if job.why else f"{how}."
+
+
+def _told_reason(state: State, reason: PendReason) -> dict[str, object]:
+    return {
+        "code": reason.code.value,
+        "text": reason.text(),
+        "resource": reason.resource,
+        "detail": reason.detail,
+        "requested_milli": reason.requested_milli,
+        "host_count": reason.host_count(),
+        "hosts": [
+            {"host": state.hosts[number].name, "available_milli": span.available_milli}
+            for span in reason.hosts
+            for number in range(span.first, span.first + span.hosts)
+        ],
+    }
+
+
+def hosts(state: State) -> list[dict[str, object]]:
+    """
+    Return every host, in host order.
+    """
+    jobs_on: Counter[int] = Counter()
+    for job in state.live.values():
+        if job.allocation is not None:
+            jobs_on.update(number for number, _, _ in job.allocation.shares())
+    return [_host(state, worker, jobs_on[worker.number]) for worker in state.hosts]
+
+
+def _host(state: State, worker: WorkerRecord, job_count: int) -> dict[str, object]:
+    return {
+        "host": worker.name,
+        "status": _status(worker),
+        "why": worker.closed_why if worker.closed else "",
+        "slots": worker.slots,
+        "slots_used": int(state.capacity.used[worker.number]),
+        "jobs": job_count,
+        "resources": list(_resources(state, worker)),
+        "attributes": {one.name: one.value for one in worker.attributes},
+        "incarnation": worker.incarnation,
+        "joined_us": worker.joined_us,
+        "report_us": worker.report_us,
+    }
+
+
+def _status(worker: WorkerRecord) -> str:
+    """
+    Return why a host takes no jobs, "ok" when it does; the first cause that holds counts.
+    """
+    if worker.left:
+        return "left"
+    if worker.unreachable_us is not None:
+        return "unreachable"
+    return "closed" if worker.closed else "ok"
+
+
+def _resources(state: State, worker: WorkerRecord) -> Iterator[dict[str, object]]:
+    for resource in worker.resources:
+        column = state.capacity.resources[resource.name]
+        yield {
+            "name": resource.name,
+            "total_milli": resource.total_milli,
+            "available_milli": int(column.available[worker.number]),
+        }
+
+
+def queues(state: State) -> list[dict[str, object]]:
+    """
+    Return every queue, the first considered first.
+    """
+    counts: dict[str, Counter[str]] = {name: Counter() for name in state.stored.queues}
+    for job in state.stored.jobs.values():
+        counts[job.spec.queue][job.state.value] += 1
+    found = [
+        {
+            "queue": queue.name,
+            "priority": queue.spec.priority,
+            "is_open": queue.spec.is_open,
+            "is_active": queue.spec.is_active,
+            "picker": queue.spec.picker or state.settings().picker,
+            "description": queue.spec.description,
+            "jobs": dict(counts[queue.name]),
+        }
+        for queue in state.stored.queues.values()
+    ]
+    return sorted(found, key=lambda queue: (-int(str(queue["priority"])), str(queue["queue"])))
+
+
+def status(state: State) -> dict[str, object]:
+    """
+    Return how the cluster is: its jobs by state, its hosts by status.
+    """
+    by_state = Counter(job.state.value for job in state.stored.jobs.values())
+    by_status = Counter(_status(worker) for worker in state.hosts)
+    return {
+        "cluster": state.settings().name,
+        "epoch": state.stored.epoch,
+        "jobs": dict(sorted(by_state.items())),
+        "hosts": dict(sorted(by_status.items())),
+        "slots": int(state.capacity.slots.sum()),
+        "slots_used": int(state.capacity.used.sum()),
+        "highest_job": state.stored.highest_job,
+    }

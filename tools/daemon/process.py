@@ -79,7 +79,8 @@ def run_scheduler(
         if not is_serving(files):
             raise
         added = local_workers.start_missing(files, workers, worker_slots)
-        _ready_line({"already_running": True, "dir": str(files.directory), "workers_added": added})
+        ready = {"already_running": True, "dir": str(files.directory), "workers_added": added}
+        (on_ready or _ready_line)(ready)
         return 0
     journal = Journal(files.journal)
     try:

@@ -5,6 +5,7 @@ Identifiers: how jobs are called, which stream belongs to which entity, and what
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import StringConstraints
@@ -56,6 +57,7 @@ def job_stream_of(number: int, index: int = 0) -> str:
     return f"job:{number:010d}[{index:06d}]" if index else f"job:{number:010d}"
 
 
+@lru_cache(maxsize=1 << 16)
 def job_stream(job_id: str) -> str:
     """
     Return the stream of a job id.
@@ -63,6 +65,7 @@ def job_stream(job_id: str) -> str:
     return job_stream_of(*split_job_id(job_id))
 
 
+@lru_cache(maxsize=1 << 16)
 def job_of_stream(stream: str) -> str:
     """
     Return the job id whose stream this is.

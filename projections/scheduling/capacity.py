@@ -71,11 +71,13 @@ class Capacity:
     Hold the free slots and the resources of all hosts.
 
     ``freed`` counts what may let a job start that couldn't before; ``changed`` counts every change of capacity;
-    ``status`` counts changes of which hosts there are and which of them take jobs.
+    ``status`` counts changes of which hosts there are and which of them take jobs. ``is_plain`` says that every host
+    takes jobs and none is oversubscribed, so that usable slots are just the free ones.
     """
 
     def __init__(self) -> None:
         self.hosts = 0
+        self.is_plain = True
         self.slots: Column = np.zeros(0, np.int64)
         self.used: Column = np.zeros(0, np.int64)
         self.takes_jobs: Mask = np.zeros(0, np.bool_)
@@ -112,6 +114,7 @@ class Capacity:
         """
         self.takes_jobs[worker.number] = worker.takes_jobs
         self._settle_slots(worker.number, worker.number + 1)
+        self.is_plain = bool(self.takes_jobs.all() and (self.used <= self.slots).all())
         self.status += 1
         self.freed += 1
         self.changed += 1
@@ -122,7 +125,8 @@ class Capacity:
         """
         number = worker.number
         for name, column in self.resources.items():
-            column.reported[number] = worker.load.get(name, NOTHING_REPORTED)
+            measured = worker.load.get(name) if column.is_real[number] else None
+            column.reported[number] = NOTHING_REPORTED if measured is None else measured
             column.settle(number, number + 1)
         self.freed += 1
         self.changed += 1
@@ -172,9 +176,13 @@ class Capacity:
         self.changed += 1
 
     def _charge_run(self, run: HostRun, sign: int) -> None:
-        first, stop = run.first, run.first + run.hosts
-        self.used[first:stop] += sign * run.tasks
-        self._settle_slots(first, stop)
+        first, stop, tasks = run.first, run.first + run.hosts, sign * run.tasks
+        self.used[first:stop] += tasks
+        if self.is_plain:
+            self.usable[first:stop] -= tasks
+            self.usable_total -= tasks * run.hosts
+        else:
+            self._settle_slots(first, stop)
         for amount in run.amounts:
             column = self.resources[amount.resource]
             column.charged[first:stop] += sign * amount.milli

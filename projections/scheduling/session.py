@@ -5,6 +5,7 @@ One scheduling session: pick, place, pend. It reads like the specification.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 
 from domain.errors import PluginFailed
 from domain.event import Event
@@ -172,14 +173,14 @@ class Session:
         settings = self._state.settings()
         if self._left == settings.session_max_decisions:
             return
+        ended, batch = self._state.ended, settings.forget_batch
         before_us = self._now_us - settings.clean_period_us
-        numbers = []
-        for job in self._state.ended.values():
-            if job.finish_us is None or job.finish_us > before_us:
-                break
-            numbers.append(job.number)
-        if len(numbers) >= settings.forget_batch:
-            self._decided(SESSION, JobsForgotten(ranges=ranges_of(sorted(numbers))))
+        if len(ended) < batch or (ended[batch - 1].finish_us or 0) > before_us:
+            return
+        numbers = [
+            job.number for job in takewhile(lambda job: (job.finish_us or 0) <= before_us, ended)
+        ]
+        self._decided(SESSION, JobsForgotten(ranges=ranges_of(sorted(numbers))))
 
 
 def ranges_of(numbers: list[int]) -> tuple[IdRange, ...]:

@@ -6,7 +6,7 @@ Indexes are never stored: ``apply`` keeps them, ``restore`` rebuilds them, and t
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import deque
 
 from domain.allocations import Allocation
 from domain.cluster import ClusterSettings
@@ -39,6 +39,7 @@ class State:
         self.picker = picker
         self.capacity = derive(stored.workers.values(), self._live(stored))
         self.requests: dict[str, Request] = {}
+        self.wanted: dict[str, Request] = {}
         self.hosts: list[WorkerRecord] = sorted(
             stored.workers.values(), key=lambda worker: worker.number
         )
@@ -48,9 +49,10 @@ class State:
         self.signatures: dict[int, tuple[object, ...]] = {}
         self.members: dict[int, int] = {}
         self.live: dict[str, JobRecord] = {}
-        self.ended: OrderedDict[str, JobRecord] = OrderedDict()
+        self.ended: deque[JobRecord] = deque()
         self.kills: dict[str, JobRecord] = {}
         self.waiting = 0
+        self.volatile = False
         self._index_jobs()
 
     @staticmethod
@@ -78,7 +80,7 @@ class State:
             elif job.state in ENDED:
                 ended.append(job)
         for job in sorted(ended, key=lambda job: (job.finish_us, job.number, job.index)):
-            self.ended[job.stream] = job
+            self.ended.append(job)
 
     # -- what pickers may ask
 
@@ -100,7 +102,17 @@ class State:
         """
         Return the job's request in canonical words.
         """
-        return fingerprint_of(job.spec)
+        return self.request_of(job).fingerprint
+
+    def changes(self) -> int:
+        """
+        Return a count that rises with every change of capacity that can matter to a request that waits.
+
+        As long as no request needs more than slots, only freed capacity matters.
+        """
+        if self.volatile:
+            return self.capacity.freed + self.capacity.changed
+        return self.capacity.freed
 
     def epoch_of(self, fingerprint: str) -> int:
         """
@@ -119,11 +131,19 @@ class State:
     def request_of(self, job: JobRecord) -> Request:
         """
         Return the job's request, one object for all jobs that ask for the same.
+
+        It is kept while the job waits, so that it is worked out once.
         """
+        request = self.wanted.get(job.stream)
+        if request is not None:
+            return request
         fingerprint = fingerprint_of(job.spec)
         request = self.requests.get(fingerprint)
         if request is None:
             request = self.requests[fingerprint] = request_of(job.spec)
+            self.volatile = self.volatile or bool(request.needs)
+        if job.state is JobState.PEND:
+            self.wanted[job.stream] = request
         return request
 
     def settings(self) -> ClusterSettings:

@@ -67,6 +67,7 @@ def _stop_waiting(state: State, job: JobRecord, now_us: int) -> None:
         state.waiting -= 1
     state.leave_set(job, now_us)
     state.picker.on_job_state_change(job)
+    state.wanted.pop(job.stream, None)
     if state.stored.blocker == job.stream:
         state.stored.blocker = ""
 
@@ -177,7 +178,7 @@ def _end(state: State, job: JobRecord, after: JobState, now_us: int) -> None:
     move(job, after, now_us)
     job.finish_us = now_us
     state.kills.pop(job.stream, None)
-    state.ended[job.stream] = job
+    state.ended.append(job)
 
 
 def kill_ordered(state: State, stamped: Stamped, event: JobKillOrdered) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from domain.envelope import Stamped
 from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged, SessionHeld
-from domain.ids import job_stream, job_stream_of
+from domain.ids import job_stream
 from projections.scheduling.records import ReasonSet
 from projections.scheduling.state import State
 
@@ -56,13 +56,13 @@ def jobs_forgotten(state: State, stamped: Stamped, event: JobsForgotten) -> None
     Drop jobs that ended long ago, keys that have outlived their time, and reason sets nobody is in.
     """
     stored = state.stored
-    for ids in event.ranges:
-        for number in range(ids.first, ids.last + 1):
-            stream = job_stream_of(number)
-            if stream in state.ended:
-                del state.ended[stream]
-                del stored.jobs[stream]
-                del stored.versions[stream]
+    numbers = {
+        number for ids in event.ranges for number in range(ids.first, ids.last + 1)
+    }
+    while state.ended and state.ended[0].number in numbers:
+        stream = state.ended.popleft().stream
+        del stored.jobs[stream]
+        del stored.versions[stream]
     settings = state.settings()
     _drop_old_keys(state, stamped.time_us - settings.key_retention_us)
     state.drop_empty_sets(stamped.time_us - settings.clean_period_us)

@@ -2,11 +2,6 @@
 First come, first served: greedy (``builtin_fcfs``) and strict (``strict_fcfs``).
 
 Order: queue priority (high first), job priority (high first), queue time, job number, array index.
-
-Equivalent to: return every ready job once, in that order (strict: until one can't be placed). Differs in: jobs that
-ask for the same are one group. Once a group's job couldn't be placed, its other members that already know their
-reasons are passed over until something may have changed for their request (``epoch_of``); members that don't know
-theirs yet are still returned, so that they get them.
 """
 
 from __future__ import annotations
@@ -19,53 +14,98 @@ from projections.scheduling.records import JobRecord, QueueRecord
 
 Key = tuple[int, int, int, int, int, int]
 Entry = tuple[Key, JobRecord]
+Heap = list[Entry]
+
+
+class _Order:
+    """
+    Know which jobs wait, and each one's place in order. An entry of a heap that isn't known any more is passed over.
+    """
+
+    def __init__(self, view: PickerView) -> None:
+        self.view = view
+        self.keys: dict[str, Key] = {}
+        self._pushes = 0
+
+    def push(self, heap: Heap, job: JobRecord) -> None:
+        """
+        Put a job into a heap; the count of pushes, last in its key, tells it from an old entry of the same job.
+        """
+        self._pushes += 1
+        priority, wish = self.view.queue_of(job).spec.priority, job.spec.user_priority
+        key = (-priority, -wish, job.queue_us, job.number, job.index, self._pushes)
+        self.keys[job.stream] = key
+        heappush(heap, (key, job))
+
+    def first(self, heap: Heap) -> Entry | None:
+        """
+        Return the first entry of a heap that still waits, None when none does.
+        """
+        keys = self.keys
+        while heap:
+            entry = heap[0]
+            if keys.get(entry[1].stream) == entry[0]:
+                return entry
+            heappop(heap)
+        return None
+
+    def waiting(self, heap: Heap) -> list[JobRecord]:
+        """
+        Return the jobs of a heap that still wait.
+        """
+        return [job for key, job in heap if self.keys.get(job.stream) == key]
 
 
 class _Group:
     """
     Hold the pending jobs of one request: ``fresh`` ones don't know their reasons yet, ``known`` ones do.
+
+    ``proved`` is the request's epoch when it last proved impossible; ``is_spent`` says that in this session only
+    fresh jobs remain to be returned.
     """
 
-    __slots__ = ("fingerprint", "fresh", "known", "passed_over", "proved", "proved_still")
+    __slots__ = ("fingerprint", "fresh", "is_spent", "known", "proved")
 
     def __init__(self, fingerprint: str) -> None:
         self.fingerprint = fingerprint
-        self.fresh: list[Entry] = []
-        self.known: list[Entry] = []
+        self.fresh: Heap = []
+        self.known: Heap = []
         self.proved = -1
-        self.proved_still = False
-        self.passed_over = False
+        self.is_spent = False
 
 
-class _Fcfs:
+@final
+class BuiltinFcfs:
     """
-    Keep the groups, and hand out their jobs in order.
+    Be greedy: a job that can't be placed holds nobody back.
+
+    Equivalent to: return every ready job once, in order. Differs in: jobs that ask for the same are one group. Once a
+    group's job couldn't be placed, its other members that know their reasons are passed over until something may have
+    changed for their request (``epoch_of``); members that don't know theirs are still returned, so that they get them.
     """
 
-    name = ""
+    name = "builtin_fcfs"
     version = 1
-    is_strict = False
 
     def init(self, view: PickerView) -> None:
+        self._order = _Order(view)
         self._view = view
         self._groups: dict[str, _Group] = {}
-        self._keys: dict[str, Key] = {}
-        self._heads: list[tuple[Key, str]] = []
-        self._current: tuple[_Group, Key] | None = None
-        self._blocker: JobRecord | None = None
-        self._pushes = 0
+        self._heads: list[tuple[Key, JobRecord, _Group]] = []
+        self._current: _Group | None = None
+        self._pushed: dict[str, _Group] = {}
+        self._began_at = -1
+        self._settled_at = -1
 
     def fini(self) -> None:
         self._groups.clear()
-        self._keys.clear()
 
     # -- jobs come and go
 
     def on_queue_update(self, queue: QueueRecord) -> None:
         for group in list(self._groups.values()):
-            entries = [*group.fresh, *group.known]
-            if entries and entries[0][1].spec.queue == queue.name:
-                jobs = [job for key, job in entries if self._keys.get(job.stream) == key]
+            jobs = self._order.waiting([*group.fresh, *group.known])
+            if jobs and jobs[0].spec.queue == queue.name:
                 del self._groups[group.fingerprint]
                 for job in jobs:
                     self.on_job_push(job)
@@ -75,134 +115,157 @@ class _Fcfs:
         group = self._groups.get(fingerprint)
         if group is None:
             group = self._groups[fingerprint] = _Group(fingerprint)
-        self._pushes += 1
-        key = self._key_of(job)
-        self._keys[job.stream] = key
-        heappush(group.known if job.reason_set else group.fresh, (key, job))
+        self._order.push(group.known if job.reason_set else group.fresh, job)
+        self._pushed[fingerprint] = group
 
     def on_job_state_change(self, job: JobRecord) -> None:
-        self._keys.pop(job.stream, None)
+        self._order.keys.pop(job.stream, None)
 
     def on_job_update(self, job: JobRecord) -> None:
         self.on_job_push(job)
 
-    def _key_of(self, job: JobRecord) -> Key:
-        """
-        Return the place in order; the count of pushes last tells a job pushed again from its old entry.
-        """
-        priority = self._view.queue_of(job).spec.priority
-        wish = -job.spec.user_priority
-        return (-priority, wish, job.queue_us, job.number, job.index, self._pushes)
-
     # -- a session
 
     def begin_session(self) -> None:
-        self._heads = []
         self._current = None
-        self._blocker = None
-        for fingerprint in list(self._groups):
-            group = self._groups[fingerprint]
-            group.proved_still = group.proved == self._view.epoch_of(fingerprint)
-            group.passed_over = group.proved_still and not self.is_strict
-            key = self._next_key(group)
-            if key is not None:
-                self._heads.append((key, fingerprint))
-            elif not group.known and not group.fresh:
-                del self._groups[fingerprint]
+        self._heads = []
+        for group in self._candidates():
+            group.is_spent = group.proved == self._view.epoch_of(group.fingerprint)
+            self._add_head(group, heapify_later=True)
         heapify(self._heads)
+        self._pushed = {}
+
+    def _candidates(self) -> list[_Group]:
+        """
+        Return the groups that may have something to try: all, or those with new jobs when nothing was freed or
+        changed since a session that tried everything.
+        """
+        settled, self._settled_at = self._settled_at, -1
+        self._began_at = self._view.changes()
+        if settled == self._began_at:
+            return list(self._pushed.values())
+        empty = [name for name, group in self._groups.items() if not group.fresh and not group.known]
+        for name in empty:
+            del self._groups[name]
+        return list(self._groups.values())
 
     def next_job(self) -> JobRecord | None:
-        if self._blocker is not None and self.is_strict:
-            return None
         while self._heads:
-            key, fingerprint = heappop(self._heads)
-            group = self._groups[fingerprint]
-            job = self._head(group, key)
-            if job is not None and self._view.is_ready(job):
-                if self.is_strict and group.proved_still and job.reason_set:
-                    self._blocker = job
-                    return None
-                self._current = (group, key)
+            _, job, group = heappop(self._heads)
+            if self._view.is_ready(job):
+                self._current = group
                 return job
         return None
 
     def on_dispatch(self, job: JobRecord) -> None:
-        group = self._taken()
-        key = self._next_key(group)
-        if key is not None:
-            heappush(self._heads, (key, group.fingerprint))
+        self._add_head(self._taken())
 
     def on_pend(self, job: JobRecord) -> None:
         group = self._taken()
-        self._blocker = job
         group.proved = self._view.epoch_of(group.fingerprint)
-        group.passed_over = True
+        group.is_spent = True
         if group.fresh and group.fresh[0][1] is job:
             heappush(group.known, heappop(group.fresh))
-        key = self._next_key(group)
-        if key is not None:
-            heappush(self._heads, (key, group.fingerprint))
+        self._add_head(group)
 
     def end_session(self) -> None:
+        if not self._heads:
+            self._settled_at = self._began_at
         self._heads = []
         self._current = None
 
     def blocker(self) -> JobRecord | None:
-        if self._blocker is None or not self.is_strict or len(self._keys) < 2:
-            return None
-        return self._blocker
-
-    # -- inside
+        return None
 
     def _taken(self) -> _Group:
         assert self._current is not None, "on_dispatch and on_pend follow next_job"
-        return self._current[0]
+        return self._current
 
-    def _next_key(self, group: _Group) -> Key | None:
+    def _add_head(self, group: _Group, *, heapify_later: bool = False) -> None:
         """
-        Return the key of the group's next job to try, None when none needs trying.
+        Add the group's next job to try, if it has one.
         """
-        fresh = self._first(group.fresh)
-        if group.passed_over:
-            return fresh
-        known = self._first(group.known)
-        if fresh is None or known is None:
-            return known if fresh is None else fresh
-        return min(fresh, known)
-
-    def _first(self, heap: list[Entry]) -> Key | None:
-        """
-        Return the first key of a heap, after dropping jobs that have gone.
-        """
-        keys = self._keys
-        while heap:
-            key, job = heap[0]
-            if keys.get(job.stream) == key:
-                return key
-            heappop(heap)
-        return None
-
-    def _head(self, group: _Group, key: Key) -> JobRecord | None:
-        for heap in (group.fresh, group.known):
-            if heap and heap[0][0] == key:
-                return heap[0][1]
-        return None
+        entry = self._order.first(group.fresh)
+        if not group.is_spent:
+            known = self._order.first(group.known)
+            if entry is None or (known is not None and known[0] < entry[0]):
+                entry = known
+        if entry is None:
+            return
+        if heapify_later:
+            self._heads.append((*entry, group))
+        else:
+            heappush(self._heads, (*entry, group))
 
 
 @final
-class BuiltinFcfs(_Fcfs):
-    """
-    Be greedy: a job that can't be placed holds nobody back.
-    """
-
-    name = "builtin_fcfs"
-
-
-@final
-class StrictFcfs(_Fcfs):
+class StrictFcfs:
     """
     Be strict: a job that can't be placed holds back all later ones.
+
+    Equivalent to: return every ready job once, in order, until one couldn't be placed. Differs in: a first job that
+    proved impossible, and for which nothing can have changed since (``epoch_of``), isn't tried again.
     """
 
     name = "strict_fcfs"
-    is_strict = True
+    version = 1
+
+    def init(self, view: PickerView) -> None:
+        self._order = _Order(view)
+        self._view = view
+        self._heap: Heap = []
+        self._aside: Heap = []
+        self._blocker: JobRecord | None = None
+        self._proved: tuple[str, int] = ("", -1)
+
+    def fini(self) -> None:
+        self._heap.clear()
+
+    def on_queue_update(self, queue: QueueRecord) -> None:
+        for job in self._order.waiting(self._heap):
+            if job.spec.queue == queue.name:
+                self._order.push(self._heap, job)
+
+    def on_job_push(self, job: JobRecord) -> None:
+        self._order.push(self._heap, job)
+
+    def on_job_state_change(self, job: JobRecord) -> None:
+        self._order.keys.pop(job.stream, None)
+
+    def on_job_update(self, job: JobRecord) -> None:
+        self.on_job_push(job)
+
+    def begin_session(self) -> None:
+        self._blocker = None
+
+    def next_job(self) -> JobRecord | None:
+        while self._blocker is None and (entry := self._order.first(self._heap)) is not None:
+            job = entry[1]
+            if not self._view.is_ready(job):
+                self._aside.append(heappop(self._heap))
+                continue
+            if job.reason_set and self._proved == (job.stream, self._epoch(job)):
+                self._blocker = job
+                return None
+            return job
+        return None
+
+    def _epoch(self, job: JobRecord) -> int:
+        return self._view.epoch_of(self._view.fingerprint_of(job))
+
+    def on_dispatch(self, job: JobRecord) -> None:
+        """
+        Do nothing: the job stopped to wait, so its entry is passed over.
+        """
+
+    def on_pend(self, job: JobRecord) -> None:
+        self._blocker = job
+        self._proved = (job.stream, self._epoch(job))
+
+    def end_session(self) -> None:
+        for entry in self._aside:
+            heappush(self._heap, entry)
+        self._aside = []
+
+    def blocker(self) -> JobRecord | None:
+        return self._blocker if len(self._order.keys) > 1 else None

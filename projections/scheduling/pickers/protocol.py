@@ -32,6 +32,12 @@ class PickerView(Protocol):
         """
         ...
 
+    def changes(self) -> int:
+        """
+        Return a count that rises with everything that may change the outcome or the reasons of any request.
+        """
+        ...
+
     def epoch_of(self, fingerprint: str) -> int:
         """
         Return a count that rises whenever a request proved impossible must be tried again.

@@ -1,0 +1,84 @@
+"""
+The obvious pickers: every ready job once, in order, looked up afresh in each session.
+
+They are the specification that the real ones are compared with.
+"""
+
+from __future__ import annotations
+
+from projections.scheduling.pickers.protocol import PickerView
+from projections.scheduling.plugins import Plugins
+from projections.scheduling.records import JobRecord, QueueRecord
+
+
+class LiteralFcfs:
+    """
+    Return every ready job once, in order.
+    """
+
+    name = "builtin_fcfs"
+    version = 1
+    is_strict = False
+
+    def init(self, view: PickerView) -> None:
+        self.view = view
+        self.jobs: dict[str, JobRecord] = {}
+        self.todo: list[JobRecord] = []
+        self.stopped: JobRecord | None = None
+
+    def fini(self) -> None:
+        pass
+
+    def on_queue_update(self, queue: QueueRecord) -> None:
+        pass
+
+    def on_job_push(self, job: JobRecord) -> None:
+        self.jobs[job.stream] = job
+
+    def on_job_state_change(self, job: JobRecord) -> None:
+        self.jobs.pop(job.stream, None)
+
+    def on_job_update(self, job: JobRecord) -> None:
+        pass
+
+    def _key(self, job: JobRecord) -> tuple[int, ...]:
+        priority = self.view.queue_of(job).spec.priority
+        return (-priority, -job.spec.user_priority, job.queue_us, job.number, job.index)
+
+    def begin_session(self) -> None:
+        self.todo = sorted(filter(self.view.is_ready, self.jobs.values()), key=self._key)
+        self.stopped = None
+
+    def next_job(self) -> JobRecord | None:
+        if self.stopped is not None or not self.todo:
+            return None
+        return self.todo.pop(0)
+
+    def on_dispatch(self, job: JobRecord) -> None:
+        pass
+
+    def on_pend(self, job: JobRecord) -> None:
+        if self.is_strict:
+            self.stopped = job
+
+    def end_session(self) -> None:
+        pass
+
+    def blocker(self) -> JobRecord | None:
+        return self.stopped if len(self.jobs) > 1 else None
+
+
+class LiteralStrict(LiteralFcfs):
+    """
+    Stop at the first job that can't be placed.
+    """
+
+    name = "strict_fcfs"
+    is_strict = True
+
+
+def literal_plugins() -> Plugins:
+    """
+    Return plug-ins whose pickers are the literal ones, under the real ones' names.
+    """
+    return Plugins(pickers={"builtin_fcfs": LiteralFcfs, "strict_fcfs": LiteralStrict})

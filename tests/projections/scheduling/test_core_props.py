@@ -1,0 +1,281 @@
+"""
+Properties of the core: the fast core decides as the literal one, states rebuild equal, decisions repeat.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.commands import KillJob, MarkUnreachable, WorkerReport
+from domain.errors import XceError
+from domain.events.workers import JobUsage
+from domain.amounts import MEM, Amount
+from domain.job_states import ENDED, LIVE
+from projections.scheduling.core import Core
+from projections.scheduling.records import StoredState
+from projections.scheduling.snapshot import load_state
+from projections.scheduling.state import State
+from tests.builders import MB_MILLI, SECOND_US, a_host, a_job, some_settings
+from tests.scenario import Scenario
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("submit"), st.integers(1, 9), st.sampled_from([None, 50, 100, 300]),
+            st.booleans(), st.integers(0, 1), st.integers(0, 3),
+        ),
+        st.tuples(st.just("submit"), st.integers(1, 4)),
+        st.tuples(st.just("finish"), st.integers(0, 50)),
+        st.tuples(st.just("kill"), st.integers(0, 50)),
+        st.tuples(st.just("hold"), st.integers(0, 50)),
+        st.tuples(st.just("lift"), st.integers(0, 50)),
+        st.tuples(st.just("close"), st.integers(0, 4)),
+        st.tuples(st.just("open"), st.integers(0, 4)),
+        st.tuples(st.just("silent"), st.integers(0, 4)),
+        st.tuples(st.just("host"), st.integers(0, 5), st.integers(0, 400)),
+        st.tuples(st.just("report"), st.integers(0, 4), st.integers(0, 500), st.integers(0, 400)),
+        st.tuples(st.just("queue"), st.sampled_from(["open", "active", "inactive"])),
+        st.tuples(st.just("time"), st.integers(1, 3_000)),
+        st.tuples(st.just("session")),
+    ),
+    max_size=40,
+)
+HOSTS = st.lists(
+    st.tuples(st.integers(0, 6), st.sampled_from([None, 100, 250, 400])), max_size=5
+)
+CHAINS = st.sampled_from([("parjob", "fill"), ("fill",), ("parjob",)])
+PICKERS = st.sampled_from(["builtin_fcfs", "strict_fcfs"])
+LIMITS = st.sampled_from([1, 2, 5, 10_000])
+
+
+def scenarios_of(
+    hosts: list[Any], chain: tuple[str, ...], picker: str, most: int, *, plain: bool
+) -> Scenario:
+    """
+    Return a scenario with hosts and two queues.
+    """
+    chosen = some_settings(allocators=chain, picker=picker, session_max_decisions=most)
+    scenario = Scenario(chosen, plain=plain)
+    scenario.queue("other", 40)
+    for number, (slots, mem_mb) in enumerate(hosts):
+        scenario.command(a_host(f"h{number}", slots, mem_mb))
+    return scenario
+
+
+def play(scenario: Scenario, step: tuple[Any, ...]) -> None:
+    """
+    Play one step; what is refused changes nothing.
+    """
+    try:
+        _play(scenario, step)
+    except XceError:
+        return
+
+
+def _play(scenario: Scenario, step: tuple[Any, ...]) -> None:  # noqa: C901, PLR0912 - a table
+    kind, values = step[0], step[1:]
+    jobs = list(scenario.state.stored.jobs.values())
+    workers = scenario.state.hosts
+    if kind == "submit":
+        tasks, mem_mb, per_task, high, more = (*values, None, False, 0, 0)[:5]
+        queue = "other" if high else "normal"
+        command = a_job(
+            tasks, tasks_max=tasks + more, mem_mb=mem_mb, per_task=per_task, queue=queue
+        )
+        made = scenario.command(command)
+        job = scenario.state.stored.jobs[made[0].stream]
+        scenario.ids[job.job_id] = job.job_id
+    elif kind == "session":
+        scenario.session()
+    elif kind == "time":
+        scenario.pass_time(values[0])
+    elif kind == "queue":
+        scenario.set_queue("normal", values[0])
+    elif kind == "host":
+        scenario.command(a_host(f"h{len(workers)}", values[0], values[1] or None))
+    elif kind in ("close", "open", "silent", "report") and workers:
+        worker = workers[values[0] % len(workers)]
+        if kind == "silent":
+            scenario.command(
+                MarkUnreachable(
+                    worker=worker.name, incarnation=worker.incarnation, silent_us=SECOND_US
+                )
+            )
+        elif kind == "report":
+            _report(scenario, worker, values[1], values[2])
+        else:
+            getattr(scenario, kind)(worker.name)
+    elif jobs and kind in ("finish", "kill", "hold", "lift"):
+        job = jobs[values[0] % len(jobs)]
+        if kind == "finish":
+            if job.allocation is not None:
+                scenario.finish(job.job_id)
+        elif kind == "kill":
+            scenario.command(KillJob(job_id=job.job_id))
+        else:
+            getattr(scenario, kind)(job.job_id)
+
+
+def _report(scenario: Scenario, worker: Any, free_mb: int, used_mb: int) -> None:
+    on_host = [job for job in scenario.state.live.values() if job.allocation is not None]
+    scenario.command(
+        WorkerReport(
+            worker=worker.name,
+            incarnation=worker.incarnation,
+            load=(Amount(resource=MEM, milli=free_mb * MB_MILLI),),
+            jobs=tuple(
+                JobUsage(
+                    job_id=job.job_id,
+                    attempt=job.attempt,
+                    amounts=(Amount(resource=MEM, milli=used_mb * MB_MILLI),),
+                )
+                for job in on_host[:2]
+            ),
+        )
+    )
+
+
+def columns(state: State) -> dict[str, list[int]]:
+    """
+    Return everything that capacity holds.
+    """
+    capacity = state.capacity
+    found = {
+        name: getattr(capacity, name).tolist() for name in ("slots", "used", "takes_jobs", "usable")
+    }
+    found["total"] = [capacity.usable_total]
+    for name, column in sorted(capacity.resources.items()):
+        for part in column.__slots__:
+            found[f"{name}.{part}"] = getattr(column, part).tolist()
+    return found
+
+
+def invariants(state: State) -> None:
+    """
+    Check what holds at every moment: capacities respected, one allocation a live job, indexes equal when rebuilt.
+    """
+    capacity = state.capacity
+    assert (capacity.usable >= 0).all()
+    assert int(capacity.usable.sum()) == capacity.usable_total
+    assert {job.stream for job in state.stored.jobs.values() if job.state in LIVE} == set(state.live)
+    used = np.zeros(capacity.hosts, np.int64)
+    for job in state.live.values():
+        assert job.allocation is not None
+        for number, tasks, _ in job.allocation.shares():
+            used[number] += tasks
+    assert (used == capacity.used).all()
+    assert (used <= capacity.slots).all()
+
+
+@settings(max_examples=150)
+@given(HOSTS, CHAINS, PICKERS, LIMITS, STEPS)
+def test_the_fast_core_decides_as_the_literal_one(
+    hosts: list[Any], chain: tuple[str, ...], picker: str, most: int, steps: list[Any]
+) -> None:
+    """
+    Safety of every shortcut: the same commands give the same events, byte for byte, and the same state.
+    """
+    fast = scenarios_of(hosts, chain, picker, most, plain=False)
+    slow = scenarios_of(hosts, chain, picker, most, plain=True)
+    for step in [*steps, ("session",), ("session",)]:
+        play(fast, step)
+        play(slow, step)
+        assert slow.log == fast.log
+
+    assert slow.core.snapshot() == fast.core.snapshot()
+
+
+@settings(max_examples=80)
+@given(HOSTS, CHAINS, PICKERS, LIMITS, STEPS, st.integers(0, 40))
+def test_a_restored_core_equals_the_one_that_went_on(
+    hosts: list[Any], chain: tuple[str, ...], picker: str, most: int, steps: list[Any], cut: int
+) -> None:
+    """
+    Snapshot + rest = full fold: state, indexes and later decisions are the same.
+    """
+    kept = scenarios_of(hosts, chain, picker, most, plain=False)
+    restored = None
+    for place, step in enumerate([*steps, ("session",)]):
+        if place == min(cut, len(steps)):
+            restored = scenarios_of(hosts, chain, picker, most, plain=False)
+            restored.core = Core.restore(kept.core.snapshot())
+            restored.now_us, restored.ids = kept.now_us, dict(kept.ids)
+            mark = len(kept.log)
+        play(kept, step)
+        if restored is not None:
+            play(restored, step)
+        invariants(kept.state)
+
+    assert restored is not None
+    assert kept.log[mark:] == restored.log[len(restored.log) - len(kept.log[mark:]) :]
+    assert kept.core.snapshot() == restored.core.snapshot()
+    assert columns(kept.state) == columns(restored.state)
+
+
+@settings(max_examples=80)
+@given(HOSTS, CHAINS, PICKERS, LIMITS, STEPS)
+def test_folding_the_log_gives_the_state_and_its_indexes(
+    hosts: list[Any], chain: tuple[str, ...], picker: str, most: int, steps: list[Any]
+) -> None:
+    """
+    State = fold(events), and what is derived incrementally equals what is derived afresh.
+    """
+    scenario = scenarios_of(hosts, chain, picker, most, plain=False)
+    for step in [*steps, ("session",)]:
+        play(scenario, step)
+    folded = Core()
+    for stamped in scenario.log:
+        folded.apply(stamped)
+    afresh = State(load_state(scenario.core.snapshot()), folded.plugins.pickers[picker]())
+
+    assert scenario.core.snapshot() == folded.snapshot()
+    for state in (folded.state, afresh):
+        assert columns(scenario.state) == columns(state)
+        assert scenario.state.members == state.members
+        assert set(scenario.state.live) == set(state.live)
+        assert set(scenario.state.kills) == set(state.kills)
+        assert scenario.state.waiting == state.waiting
+
+
+@settings(max_examples=60)
+@given(HOSTS, CHAINS, PICKERS, STEPS)
+def test_empty_sessions_change_no_decision(
+    hosts: list[Any], chain: tuple[str, ...], picker: str, steps: list[Any]
+) -> None:
+    """
+    Conformance of the pickers: sessions that decide nothing, as a restored core knows, may be inserted anywhere.
+    """
+    once = scenarios_of(hosts, chain, picker, 10_000, plain=False)
+    often = scenarios_of(hosts, chain, picker, 10_000, plain=False)
+    for step in [*steps, ("session",)]:
+        play(once, step)
+        play(often, step)
+        if not Core.restore(often.core.snapshot()).session(often.now_us):
+            assert often.core.session(often.now_us) == []
+            assert often.core.session(often.now_us) == []
+
+    assert once.log == often.log
+
+
+@settings(max_examples=60)
+@given(HOSTS, CHAINS, PICKERS, LIMITS, STEPS)
+def test_every_waiting_job_that_was_considered_has_a_reason(
+    hosts: list[Any], chain: tuple[str, ...], picker: str, most: int, steps: list[Any]
+) -> None:
+    """
+    The full list of reasons is never empty.
+    """
+    scenario = scenarios_of(hosts, chain, picker, most, plain=False)
+    for step in [*steps, ("session",)]:
+        play(scenario, step)
+
+    kept: StoredState = scenario.state.stored
+    assert all(found.reasons for found in kept.reason_sets.values())
+    for job in kept.jobs.values():
+        if job.reason_set:
+            assert job.state not in ENDED | LIVE
+            assert job.reason_set in kept.reason_sets

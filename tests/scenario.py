@@ -1,0 +1,264 @@
+"""
+The small language of scheduling tests: hosts, jobs, sessions, and the decisions in words.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from domain.cluster import ClusterSettings
+from domain.commands import (
+    CloseWorker,
+    DefineQueue,
+    HoldJob,
+    JobFinishedReport,
+    JobStartedReport,
+    KillJob,
+    LiftHold,
+    OpenWorker,
+    SetQueue,
+)
+from domain.envelope import Stamped
+from domain.events.jobs import JobDispatched, JobEnded, JobKillOrdered, JobPended
+from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged, SessionHeld
+from domain.ids import job_stream
+from domain.queues import QueueSpec
+from domain.reasons import PendReason
+from projections.scheduling.core import Core
+from projections.scheduling.plugins import Plugins
+from projections.scheduling.records import JobRecord
+from projections.scheduling.state import State
+from tests.builders import SECOND_US, a_host, a_job, beginning
+from tests.literal import literal_plugins
+
+
+class Scenario:
+    """
+    Drive a core by words. ``decisions`` holds what the last session decided, in words.
+
+    Args:
+        settings: The cluster's settings; a small cluster's when None.
+        plain: Use the literal, slow core.
+    """
+
+    def __init__(
+        self,
+        settings: ClusterSettings | None = None,
+        *,
+        plugins: Plugins | None = None,
+        plain: bool = False,
+    ) -> None:
+        plugins = literal_plugins() if plain and plugins is None else plugins
+        self.core = Core(plugins, plain=plain)
+        self.now_us = SECOND_US
+        self.log: list[Stamped] = []
+        self.decisions: list[str] = []
+        self.ids: dict[str, str] = {}
+        for command in beginning(settings, plugins):
+            self.command(command)
+
+    @property
+    def state(self) -> State:
+        """
+        Return the core's state.
+        """
+        return self.core.state
+
+    def command(self, command: Any, actor: str = "alice") -> list[Stamped]:
+        """
+        Handle a command and apply its events, as one step.
+        """
+        found = self.core.handle(command, actor=actor, now_us=self.now_us)
+        made = []
+        for place, (stream, event) in enumerate(found):
+            version = self.state.next_version(stream)
+            last = place == len(found) - 1
+            stamped = Stamped(stream, version, self.now_us, actor, "", event, last)
+            self.core.apply(stamped)
+            made.append(stamped)
+        self.log += made
+        return made
+
+    def hosts(self, *texts: str) -> None:
+        """
+        Let hosts join: "h1 slots=4 mem_mb=1000".
+        """
+        for text in texts:
+            name, values = _parsed(text)
+            self.command(a_host(name, **values), actor="")
+
+    def jobs(self, *texts: str) -> None:
+        """
+        Submit jobs: "A tasks=8 mem_mb=100 per_task=1 priority=5 queue=high".
+        """
+        for text in texts:
+            name, values = _parsed(text)
+            made = self.command(a_job(name=name, **values))
+            self.ids[name] = self.state.stored.jobs[made[0].stream].job_id
+
+    def queue(self, name: str, priority: int = 30) -> None:
+        """
+        Define a queue.
+        """
+        self.command(DefineQueue(queue=name, spec=QueueSpec(priority=priority)))
+
+    def set_queue(self, name: str, to: str) -> None:
+        """
+        Turn a switch of a queue.
+        """
+        self.command(SetQueue.model_validate({"queue": name, "to": to}))
+
+    def close(self, host: str) -> None:
+        """
+        Close a host.
+        """
+        self.command(CloseWorker(worker=host))
+
+    def open(self, host: str) -> None:
+        """
+        Open a host.
+        """
+        self.command(OpenWorker(worker=host))
+
+    def kill(self, *names: str, actor: str = "alice") -> None:
+        """
+        Ask to kill jobs.
+        """
+        for name in names:
+            self.command(KillJob(job_id=self.ids[name]), actor)
+
+    def hold(self, name: str) -> None:
+        """
+        Hold a job.
+        """
+        self.command(HoldJob(job_id=self.ids[name]))
+
+    def lift(self, name: str) -> None:
+        """
+        Lift a job's hold.
+        """
+        self.command(LiftHold(job_id=self.ids[name]))
+
+    def start(self, *names: str) -> None:
+        """
+        Report jobs as started, by the worker that leads them.
+        """
+        for name in names:
+            self.command(JobStartedReport(**self._report(name)), actor="")
+
+    def finish(self, *names: str, exit_code: int = 0) -> None:
+        """
+        Report jobs as finished.
+        """
+        for name in names:
+            self.command(JobFinishedReport(**self._report(name), exit_code=exit_code), actor="")
+
+    def _report(self, name: str) -> dict[str, Any]:
+        job = self.job(name)
+        assert job.allocation is not None, f"{name} has no hosts"
+        worker = self.state.hosts[job.allocation.runs[0].first]
+        return {
+            "worker": worker.name,
+            "incarnation": worker.incarnation,
+            "job_id": job.job_id,
+            "attempt": job.attempt,
+        }
+
+    def job(self, name: str) -> JobRecord:
+        """
+        Return a job's record.
+        """
+        return self.state.stored.jobs[job_stream(self.ids[name])]
+
+    def states(self) -> dict[str, str]:
+        """
+        Return the state of every job that is known.
+        """
+        known = self.state.stored.jobs
+        return {
+            name: known[job_stream(job_id)].state.value
+            for name, job_id in self.ids.items()
+            if job_stream(job_id) in known
+        }
+
+    def pass_time(self, seconds: int) -> None:
+        """
+        Let time go by.
+        """
+        self.now_us += seconds * SECOND_US
+
+    def session(self) -> list[str]:
+        """
+        Hold a session, and keep its decisions in words.
+        """
+        made = self.core.session(self.now_us)
+        self.log += made
+        self.decisions = [words for stamped in made if (words := self._words(stamped))]
+        return self.decisions
+
+    # -- words
+
+    def _name(self, stream: str) -> str:
+        job = self.state.stored.jobs.get(stream)
+        return stream if job is None else job.spec.name or job.job_id
+
+    def _words(self, stamped: Stamped) -> str:
+        event = stamped.event
+        name = self._name(stamped.stream)
+        if isinstance(event, JobDispatched):
+            shares = self.state.host_names(event.allocation)
+            return f"{name} dispatched: " + " ".join(f"{host}*{tasks}" for host, tasks in shares)
+        if isinstance(event, JobPended):
+            return f"{name} pended: {self.reasons(name)}"
+        if isinstance(event, ListHeldBack):
+            return f"{self._name(job_stream(event.blocker))} holds back its list"
+        if isinstance(event, JobKillOrdered):
+            return f"{name} kill ordered on {event.worker}: {event.why}"
+        if isinstance(event, JobEnded):
+            return f"{name} ended: {event.why}"
+        if isinstance(event, JobsForgotten):
+            return f"forgotten: {[(ids.first, ids.last) for ids in event.ranges]}"
+        assert isinstance(event, SessionHeld | ReasonSetChanged), event
+        return ""
+
+    def reasons(self, name: str) -> str:
+        """
+        Return a job's recorded reasons in words: "slots short on h1, h2; mem short on h1".
+        """
+        job = self.job(name)
+        kept = self.state.stored.reason_sets[job.reason_set]
+        words = "; ".join(_merged(self._reason(reason) for reason in kept.reasons))
+        return f"never: {words}" if kept.never else words
+
+    def _reason(self, reason: PendReason) -> tuple[str, list[str]]:
+        hosts = [
+            self.state.hosts[number].name
+            for span in reason.hosts
+            for number in range(span.first, span.first + span.hosts)
+        ]
+        if reason.resource:
+            return f"{reason.resource} short on", hosts
+        return reason.code.value if not hosts else f"{reason.code.value} on", hosts
+
+
+def _merged(parts: Any) -> list[str]:
+    """
+    Join reasons that differ in the amount alone, hosts in host order of their first mention.
+    """
+    hosts_of: dict[str, list[str]] = {}
+    for words, hosts in parts:
+        hosts_of.setdefault(words, []).extend(hosts)
+    return [f"{words} {', '.join(sorted(hosts))}".strip() for words, hosts in hosts_of.items()]
+
+
+def _parsed(text: str) -> tuple[str, dict[str, Any]]:
+    name, *pairs = text.split()
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        values[key] = int(value) if value.isdigit() else value
+    if "per_task" in values:
+        values["per_task"] = bool(values["per_task"])
+    if "hold" in values:
+        values["hold"] = bool(values["hold"])
+    return name, values

@@ -11,20 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.dependency import (
-    AllOf,
-    AnyOf,
     Condition,
     JobRef,
-    Not,
     ParentElement,
     Predicate,
     Verdict,
     bind,
     evaluate,
     parents_of,
+    parse_dependency,
     show_dependency,
 )
-from domain.dependency_parser import parse_dependency
+from domain.dependency.syntax import AllOf, AnyOf, Not
 from domain.errors import Refused
 from domain.event import Value
 from domain.job_states import JobState
@@ -350,17 +348,31 @@ state_predicates = st.sampled_from(
 counting = st.sampled_from([Predicate.NUM_DONE, Predicate.NUM_RUN])
 ops = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
 conditions = (
-    st.builds(lambda predicate, ref: Condition(kind="job", predicate=predicate, ref=ref), state_predicates, refs)
-    | st.builds(
-        lambda predicate, ref, op, n: Condition(kind="job", predicate=predicate, ref=ref, op=op, number=n),
-        counting | st.just(Predicate.EXIT), refs, ops, st.integers(0, 255),
+    st.builds(
+        lambda predicate, ref: Condition(kind="job", predicate=predicate, ref=ref),
+        state_predicates,
+        refs,
     )
     | st.builds(
-        lambda predicate, ref: Condition(kind="job", predicate=predicate, ref=ref, op="==", is_all=True), counting,
-        refs
+        lambda predicate, ref, op, n: Condition(
+            kind="job", predicate=predicate, ref=ref, op=op, number=n
+        ),
+        counting | st.just(Predicate.EXIT),
+        refs,
+        ops,
+        st.integers(0, 255),
     )
-    | st.builds(lambda ref: Condition(kind="job", predicate=Predicate.EXTERNAL, ref=ref, message="go"), refs)
-)  # fmt: skip
+    | st.builds(
+        lambda predicate, ref: Condition(
+            kind="job", predicate=predicate, ref=ref, op="==", is_all=True
+        ),
+        counting,
+        refs,
+    )
+    | st.builds(
+        lambda ref: Condition(kind="job", predicate=Predicate.EXTERNAL, ref=ref, message="go"), refs
+    )
+)
 
 
 def combined(inner):

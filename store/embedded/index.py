@@ -18,12 +18,12 @@ from store.embedded.environment import Database
 from store.embedded.errors import VersionsTakenError
 from store.embedded.layout import (
     INDEX_VALUE_SOFT_MAX,
-    UUID_TAG,
     VERSION_MAX,
     index_prefix,
     run_length,
     run_positions,
     run_value,
+    split_index_key,
     version_bytes,
     version_of,
 )
@@ -32,8 +32,6 @@ Stream = str | UUID
 RUN_MAX = 512
 """Most versions that one row of a single commit covers."""
 _VERSION_BYTES_MAX = 8
-UUID_KEY_SIZE = 17
-ESCAPE = 0xFF
 
 
 def insert_index(
@@ -210,20 +208,6 @@ def index_entries(cursor: lmdb.Cursor) -> Iterator[tuple[bytes, int, int]]:
     Yield encoded id, version and position of every entry under a cursor on the index.
     """
     for key, value in pairs(cursor):
-        encoded, first = split_key(key)
+        encoded, first = split_index_key(key)
         for version, position in enumerate(run_positions(value), first):
             yield encoded, version, position
-
-
-def split_key(key: bytes) -> tuple[bytes, int]:
-    """
-    Return the encoded id and the version of an index key.
-    """
-    # The length of the version stands before it, and is 1 to 8; an id's own NUL is followed by
-    # 0xff.
-    if key[:1] == UUID_TAG:
-        return key[:UUID_KEY_SIZE], version_of(key, UUID_KEY_SIZE)
-    at = key.index(0)
-    while key[at + 1] == ESCAPE:
-        at = key.index(0, at + 2)
-    return key[:at].replace(b"\x00\xff", b"\x00"), version_of(key, at + 1)

@@ -1,0 +1,132 @@
+"""
+Keys and frames: every encoding comes back, and sorts as it must.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.errors import Corrupt
+from store.embedded import layout
+from store.embedded.frames import Columns, build_frame, open_frame
+
+NUMBERED = st.builds(
+    "{}{:010d}{}".format,
+    st.sampled_from(["job:", "", "x\0", "é"]),
+    st.integers(0, 10**10 - 1),
+    st.sampled_from(["", "[000003]", "\0", "7", "\0\xff"]),
+)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+IDS = TEXT | NUMBERED | st.uuids()
+VERSIONS = st.integers(0, 300) | st.integers(0, layout.VERSION_MAX)
+
+
+@given(IDS)
+def test_an_id_comes_back_with_its_type(stream: str | UUID) -> None:
+    """
+    The library promises the type that went in.
+    """
+    assert stream == layout.id_of(layout.id_bytes(stream))
+
+
+@given(IDS, VERSIONS)
+def test_an_index_key_is_taken_apart_again(stream: str | UUID, version: int) -> None:
+    """
+    Verifying goes from the index to the rows.
+    """
+    key = layout.index_prefix(stream) + layout.version_bytes(version)
+
+    assert (layout.id_bytes(stream), version) == layout.split_index_key(key)
+
+
+@given(IDS, IDS, VERSIONS, VERSIONS)
+def test_keys_of_two_streams_never_mix(
+    one: str | UUID, two: str | UUID, low: int, high: int
+) -> None:
+    """
+    A stream's rows lie together, by version, whatever bytes its id has.
+    """
+    low, high = sorted((low, high))
+    first = layout.index_prefix(one) + layout.version_bytes(low)
+    last = layout.index_prefix(one) + layout.version_bytes(high)
+    other = layout.index_prefix(two) + layout.version_bytes(low)
+
+    assert first <= last
+    assert one == two or not first <= other <= last
+
+
+@given(st.lists(st.integers(1, 2**40), min_size=1, unique=True), st.lists(st.integers(1, 9)))
+def test_a_runs_positions_come_back_also_when_it_was_extended(positions: list[int], steps) -> None:
+    """
+    The value is newest first, so that extending it reads one number only.
+    """
+    positions = sorted(positions)
+    value = layout.run_value(positions)
+    for step in steps:
+        positions = [*positions, positions[-1] + step]
+        value = layout.run_value(positions[-1:], value)
+
+    assert positions == layout.run_positions(value)
+    assert len(positions) == layout.run_length(value)
+
+
+ROWS = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(0, 4), VERSIONS, st.binary(max_size=40)), min_size=1
+)
+
+
+@given(ROWS, st.lists(TEXT, max_size=3), st.integers(1, 2**50), st.booleans())
+def test_a_frame_comes_back(rows, new_topics: list[str], first: int, is_last: bool) -> None:
+    """
+    Column by column, whatever the widths.
+    """
+    columns = Columns(
+        new_topics,
+        [layout.id_bytes(f"s{number}") for number in range(10)],
+        [row[1] for row in rows],
+        [row[0] for row in rows],
+        [row[2] for row in rows],
+        [row[3] for row in rows],
+    )
+    frame, digest = build_frame(
+        columns, first_position=first, epoch=3, is_last=is_last, previous=b"p" * 32
+    )
+    header, again = open_frame(frame, position=first)
+
+    assert columns == Columns(*map(list, again))
+    assert (first, len(rows), 3, b"p" * 32, digest) == (
+        header.first_position,
+        header.events,
+        header.epoch,
+        header.previous,
+        header.digest,
+    )
+    assert is_last == header.is_last_of_commit
+
+
+def test_every_flipped_bit_of_a_frame_is_found() -> None:
+    """
+    LMDB returns a flipped bit without a word; of 1,000 tried, 508 changed data silently.
+    """
+    columns = Columns(["a"], [b"sx"], [0] * 9, [0] * 9, list(range(9)), [b'{"t":1}' * 9] * 9)
+    frame, _ = build_frame(columns, first_position=5, epoch=1, is_last=True, previous=bytes(32))
+    for bit in range(len(frame) * 8):
+        damaged = bytearray(frame)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(Corrupt):
+            open_frame(bytes(damaged), position=5)
+
+
+def test_every_truncated_frame_is_found() -> None:
+    """
+    A value may be cut by a damaged page.
+    """
+    columns = Columns(["a"], [b"sx"], [0], [0], [1], [b'{"t":1}' * 30])
+    frame, _ = build_frame(columns, first_position=5, epoch=1, is_last=True, previous=bytes(32))
+    for length in range(len(frame)):
+        with pytest.raises(Corrupt):
+            open_frame(frame[:length], position=5)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote, urlencode
 
 from domain.errors import (
@@ -105,6 +105,12 @@ class Client:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
     def _repeated(self, method: str, path: str, body: Json | None) -> Json:
         deadline = time.monotonic() + self._wait_s

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from domain.errors import Refused
+from domain.errors import NotFound, Refused
 from tools.cli.client import Client, Json, NoScheduler, segment
 from tools.cli.options import dir_option, json_option
 from tools.cli.output import note, say, say_json
@@ -200,7 +200,11 @@ def submit(directory: Path, wait_s: float, *, as_json: bool, **options: Any) -> 
     """
     body = request_of(options["command"], options)
     client = Client(directory, wait_s=wait_s, waiting=_announcer(directory, wait_s))
-    answer = client.post("/v1/jobs", body)
+    try:
+        answer = client.post("/v1/jobs", body)
+    except NotFound as error:
+        # What it names isn't there, so the submission is refused: nothing was looked for.
+        raise Refused(error.field, error.rule, error.value, error.hint) from error
     if as_json:
         say_json(answer)
     else:

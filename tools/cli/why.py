@@ -4,8 +4,8 @@ Say why a job waits, on one screen: the verdict, reasons with counts and amounts
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -39,8 +39,8 @@ def why(directory: Path, job_id: str, *, all_hosts: bool, as_json: bool) -> None
     say(f"Job {job_id} is {answer['state']}: {_verdict(answer)}")
     if answer.get("since_us") is not None:
         say(f"  since {show_time(answer['since_us'])}")
-    for reason in answer.get("reasons") or ():
-        _show_reason(reason, all_hosts=all_hosts)
+    for words, reasons in _grouped(answer.get("reasons") or ()).items():
+        _show_group(words, reasons, all_hosts=all_hosts)
     if answer.get("blocker"):
         say(f"  It is behind job {answer['blocker']}: see xce why {answer['blocker']}")
     say(f"  as of position {answer['position']} of the log")
@@ -54,27 +54,43 @@ def _verdict(answer: Json) -> str:
     return "it can't start now." if answer.get("reasons") else "nothing holds it back."
 
 
-def _show_reason(reason: Json, *, all_hosts: bool) -> None:
+def _grouped(reasons: Iterable[Json]) -> dict[str, list[Json]]:
     """
-    Show one reason: its words, how many hosts it holds for, what was asked and what is there.
+    Return the reasons by their words: of the whole job first, then those of most hosts.
     """
-    count = reason.get("host_count", 0)
-    words = reason.get("text") or reason["code"]
-    line = f"  {words}: {counted(count, 'host')}" if count else f"  {words}"
+    groups: dict[str, list[Json]] = {}
+    for reason in reasons:
+        groups.setdefault(reason["text"], []).append(reason)
+    return dict(sorted(groups.items(), key=lambda one: _rank(one[1])))
+
+
+def _rank(reasons: list[Json]) -> tuple[bool, int]:
+    count = sum(reason["host_count"] for reason in reasons)
+    return count > 0, -count
+
+
+def _show_group(words: str, reasons: list[Json], *, all_hosts: bool) -> None:
+    """
+    Show one reason, how many hosts it holds for, and what is asked for and there is on each.
+    """
+    count = sum(reason["host_count"] for reason in reasons)
+    say(f"  {words}: {counted(count, 'host')}" if count else f"  {words}")
+    lines = [_host_line(reason, host) for reason in reasons for host in reason["hosts"]]
+    shown = lines if all_hosts else lines[:HOSTS_SHOWN]
+    for line in shown:
+        say(f"    {line}")
+    if len(lines) > len(shown):
+        say(f"    and {counted(len(lines) - len(shown), 'more host')}; --hosts names them")
+
+
+def _host_line(reason: Json, host: Json) -> str:
     resource = resource_of(reason)
-    if resource and reason.get("requested_milli"):
-        line += f", {show_amount(resource, reason['requested_milli'])} asked for"
-        best = _most_available(reason.get("hosts") or ())
-        if best is not None:
-            line += f", at most {show_amount(resource, best)} available"
-    say(line)
-    hosts = reason.get("hosts") or ()
-    shown = hosts if all_hosts else hosts[:HOSTS_SHOWN]
-    for host in shown:
-        amount = f": {show_amount(resource, host['available_milli'])} available" if resource else ""
-        say(f"    {host['host']}{amount}")
-    if len(hosts) > len(shown):
-        say(f"    and {counted(len(hosts) - len(shown), 'more host')}; --hosts names them")
+    if not resource:
+        return str(host["host"])
+    available = show_amount(resource, host["available_milli"])
+    asked = show_amount(resource, reason["requested_milli"])
+    unit = f" {resource}" if resource != "mem" else ""
+    return f"{host['host']}: {available}{unit} available, {asked} asked for"
 
 
 def resource_of(reason: Json) -> str:
@@ -84,8 +100,3 @@ def resource_of(reason: Json) -> str:
     if reason.get("resource"):
         return str(reason["resource"])
     return "slots" if reason["code"] == "HOST_SLOTS" else ""
-
-
-def _most_available(hosts: Any) -> int | None:
-    amounts = [host["available_milli"] for host in hosts if host.get("available_milli") is not None]
-    return max(amounts) if amounts else None

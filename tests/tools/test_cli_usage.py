@@ -1,0 +1,305 @@
+"""
+What the command refuses before it asks anyone, and how each error ends it.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from domain.errors import Conflict, Corrupt, Denied, NotFound, Refused, StoreUnavailable
+from tools.cli import main, submit
+from tools.cli.client import SOCKET_NAME, Client, NoScheduler, error_of
+
+EVERY_COMMAND = sorted(main.COMMANDS)
+
+
+def _run(capfd, *arguments):
+    status = main.run(list(arguments))
+    captured = capfd.readouterr()
+    return status, captured.out, captured.err
+
+
+def _all_commands(command, path=()):
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from _all_commands(command.get_command(context, name), (*path, name))
+
+
+ALL = dict(_all_commands(main.cli))
+
+
+@pytest.mark.parametrize("path", [path for path in ALL if path], ids=" ".join)
+def test_every_help_text_has_an_example(path):
+    """
+    Help answers the next question, which is how it's typed.
+    """
+    done = CliRunner().invoke(main.cli, [*path, "--help"], prog_name="xce")
+
+    assert 0 == done.exit_code
+    assert f"xce {' '.join(path)}" in done.output.split("xample", 1)[1]
+
+
+@pytest.mark.parametrize("name", EVERY_COMMAND)
+def test_the_list_of_commands_says_what_each_says_of_itself(name):
+    """
+    The list is written down so that nothing is imported for it; it must not drift.
+    """
+    command = ALL[name,]
+
+    assert command.name == name
+    assert command.help
+
+
+def test_help_imports_no_heavy_module():
+    """
+    People wait for every command; pydantic, HTTP and the store are imported where they are used.
+    """
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from tools.cli.main import run; run(['--help']);"
+        "heavy = {'pydantic', 'fastapi', 'lmdb', 'numpy', 'rich', 'http.client', 'asyncio'};"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "[]" == done.stderr.strip()
+
+
+# ------------------------------------------------------------------------------------------- submit
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-n", "0", "--", "true"], "-n: must ask for at least 1 task (given: '0')."),
+        (["-n", "4,2", "--", "true"], "-n: must not have a MAX below its MIN (given: '4,2')."),
+        (["-n", "two", "true"], "-n: must be MIN or MIN,MAX in whole numbers (given: 'two')."),
+        (["-n", "2,", "true"], "-n: must be MIN or MIN,MAX in whole numbers (given: '2,')."),
+        (["-n", "-1", "true"], "-n: must be MIN or MIN,MAX in whole numbers (given: '-1')."),
+        (["-W", "1:x", "--", "true"], "-W: must be MINUTES or HOURS:MINUTES (given: '1:x')."),
+        (["-W", "0", "--", "true"], "-W: must be at least 1 minute (given: '0')."),
+        (["--env", "NO_SUCH", "--", "true"], "--env: must be ALL, NONE, NAME=VALUE, ~NAME or"),
+        ([], "command: must be given after --, or else by --shell."),
+        (["--shell", "a", "--", "b"], "command: must be given after --, or else by --shell."),
+        (["--frob"], "No such option '--frob'."),
+    ],
+)
+def test_a_wrong_submission_is_refused_in_one_line_naming_field_and_rule(capfd, arguments, message):
+    """
+    Nothing is sent: the rules that can be told here are told here, with exit status 2.
+    """
+    status, out, err = _run(capfd, "submit", *arguments)
+
+    assert (2, "") == (status, out)
+    assert 1 == err.count("\n")
+    assert message in err
+
+
+def test_run_limits_are_minutes_or_hours_and_minutes():
+    """
+    The form is LSF's -W.
+    """
+    assert 90 * 60_000_000 == submit.parse_run_limit("90") == submit.parse_run_limit("1:30")
+
+
+def test_the_environment_is_changed_option_by_option():
+    """
+    Everything is passed on by default as in LSF; each option changes what the one before left.
+    """
+    current = {"A": "1", "B": "2"}
+
+    assert current == submit.environment((), current)
+    assert {} == submit.environment(("NONE",), current)
+    assert {"A": "1", "C": "x=y"} == submit.environment(("NONE", "A", "C=x=y"), current)
+    assert {"B": "2"} == submit.environment(("~A",), current)
+    assert {"A": "", "B": "2"} == submit.environment(("A=",), current)
+
+
+def test_an_environment_that_is_too_large_is_refused_with_its_size():
+    """
+    What a job carries lies in the log for ever, so it is bounded; it is never cut.
+    """
+    with pytest.raises(Refused) as refused:
+        submit.environment((), {"BIG": "x" * 600_000})
+
+    assert "--env" == refused.value.field
+    assert "585 KiB" in refused.value.value
+
+
+def test_a_variable_that_is_no_utf8_is_refused_by_name():
+    """
+    It could not be stored as it is, and storing something else would be a silent change.
+    """
+    with pytest.raises(Refused) as refused:
+        submit.environment((), {"BAD": "\udcff"})
+
+    assert "--env BAD" == refused.value.field
+
+
+def test_options_end_where_the_command_begins():
+    """
+    "xce submit ls -l" is meant as it is in LSF: -l belongs to ls.
+    """
+    context = submit.submit.make_context("submit", ["-n", "2", "ls", "-n", "-l"])
+
+    assert ("ls", "-n", "-l") == context.params["command"]
+    assert "2" == context.params["tasks"]
+
+
+# ------------------------------------------------------------------------------------ no scheduler
+
+
+@pytest.mark.parametrize("arguments", [["jobs"], ["hosts"], ["queues"], ["job", "1"]])
+def test_without_a_scheduler_the_socket_and_what_to_type_are_named(capfd, tmp_path, arguments):
+    """
+    Exit status 3, one line; nobody should have to guess which cluster was asked.
+    """
+    status, out, err = _run(capfd, *arguments, "--dir", str(tmp_path))
+
+    assert (3, "") == (status, out)
+    assert str(tmp_path / SOCKET_NAME) in err
+    assert f"xce up --dir {tmp_path}" in err
+    assert 1 == err.count("\n")
+
+
+def test_a_socket_whose_path_is_too_long_for_an_address_is_reached(tmp_path):
+    """
+    An address of a Unix socket holds 107 bytes; directories may be deeper.
+    """
+    deep = tmp_path / ("d" * 60) / ("e" * 60)
+    deep.mkdir(parents=True)
+    short = tmp_path / "s"
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(str(short))
+    listener.listen()
+    short.rename(deep / SOCKET_NAME)
+    answering = threading.Thread(target=_answer_one, args=(listener, b'{"jobs": []}'))
+    answering.start()
+
+    with Client(deep) as client:
+        answer = client.get("/v1/jobs")
+
+    answering.join()
+    listener.close()
+    assert {"jobs": []} == answer
+
+
+def _answer_one(listener, content):
+    connection, _ = listener.accept()
+    with connection:
+        _read_request(connection)
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(content)}\r\n\r\n".encode()
+        connection.sendall(head + content)
+
+
+def _read_request(connection):
+    """
+    Read a whole request: an answer before its end would look like a lost connection.
+    """
+    content = b""
+    while b"\r\n\r\n" not in content:
+        content += connection.recv(65536)
+    head, _, body = content.partition(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", head.lower())
+    while length and len(body) < int(length[1]):
+        body += connection.recv(65536)
+
+
+def test_a_request_is_sent_again_until_somebody_listens(tmp_path):
+    """
+    A submission made while the scheduler restarts must arrive, under the key that it had.
+    """
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+
+    def begin_to_listen():
+        listener.bind(str(tmp_path / SOCKET_NAME))
+        listener.listen()
+        # The first connection is lost before it is answered: it may or may not have counted.
+        connection, _ = listener.accept()
+        _read_request(connection)
+        connection.close()
+        _answer_one(listener, b'{"job_id": "7"}')
+
+    told = []
+    answering = threading.Thread(target=begin_to_listen)
+
+    def begin():
+        told.append(1)
+        answering.start()
+
+    with Client(tmp_path, wait_s=20, waiting=begin) as client:
+        answer = client.post("/v1/jobs", {"key": "k"})
+
+    answering.join()
+    listener.close()
+    assert {"job_id": "7"} == answer
+    assert [1] == told
+
+
+def test_the_last_try_says_that_nobody_answered(tmp_path):
+    """
+    Waiting ends in the same error as not waiting.
+    """
+    with pytest.raises(NoScheduler):
+        Client(tmp_path, wait_s=0.15).post("/v1/jobs", {})
+
+
+# -------------------------------------------------------------------------------- errors come back
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "family", "exit_status"),
+    [
+        (422, {"error": {"field": "queue", "rule": "must exist"}}, Refused, 2),
+        (404, {"error": {"field": "job_id", "rule": "must exist"}}, NotFound, 1),
+        (403, {"error": {"field": "user", "rule": "must be you"}}, Denied, 2),
+        (409, {"error": {"what": "key", "expected": "a", "found": "b"}}, Conflict, 3),
+        (503, {"error": {"resource": "disk is full"}}, StoreUnavailable, 3),
+        (500, {"error": {"kind": "checksum", "position": 9}}, Corrupt, 4),
+        (422, {"detail": [{"loc": ["body", "queue"], "msg": "too long"}]}, Refused, 2),
+    ],
+)
+def test_an_error_of_the_scheduler_comes_back_as_its_family(status, answer, family, exit_status):
+    """
+    The exit status and the words are the same as if the rule had been checked here.
+    """
+    error = error_of(status, answer)
+
+    assert type(error) is family
+    assert exit_status == error.exit_status
+
+
+def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(capfd, monkeypatch):
+    """
+    A traceback is no answer for a person at a terminal.
+    """
+    monkeypatch.setattr(main.cli, "main", lambda *_a, **_k: 1 / 0)
+
+    status, out, err = _run(capfd, "jobs")
+
+    assert (70, "") == (status, out)
+    assert "XCE_TRACEBACK=1" in err
+    assert "Traceback" not in err
+
+
+def test_interruption_is_quiet(capfd, monkeypatch):
+    """
+    Who presses Ctrl-C knows it.
+    """
+
+    def interrupted(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main.cli, "main", interrupted)
+
+    assert (130, "", "") == _run(capfd, "jobs")

@@ -21,7 +21,13 @@ LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-@click.group()
+@click.group(epilog="""
+\b
+Examples:
+  xce log info ~/.local/state/xce
+  xce log verify run1
+Next, for the decisions in it: xce replay verify LOG.
+""")
 def log_group() -> None:
     """
     Look at an event log, and verify it.
@@ -30,7 +36,11 @@ def log_group() -> None:
     """
 
 
-@click.group()
+@click.group(epilog="""
+\b
+Example:
+  xce snapshot list ~/.local/state/xce
+""")
 def snapshot_group() -> None:
     """
     Look at the snapshots of a log.
@@ -39,7 +49,12 @@ def snapshot_group() -> None:
     """
 
 
-@log_group.command("info")
+@log_group.command("info", epilog="""
+\b
+Example:
+  xce log info run1 --json | jq .events
+Next: xce log verify run1.
+""")
 @LOG
 @JSON
 def log_info(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's way
@@ -68,7 +83,12 @@ def log_info(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's way
     )
 
 
-@log_group.command("verify")
+@log_group.command("verify", epilog="""
+\b
+Example:
+  xce log verify run1 && echo sound
+Also while its scheduler runs. Next, for the decisions in it: xce replay verify run1.
+""")
 @LOG
 @JSON
 @click.option(
@@ -102,7 +122,12 @@ def _show_report(report: VerifyReport) -> None:
     click.echo("The log is good." if report.is_good else f"{report.problem_count} problems.")
 
 
-@snapshot_group.command("list")
+@snapshot_group.command("list", epilog="""
+\b
+Example:
+  xce snapshot list ~/.local/state/xce
+They may all be removed: the log alone gives the same state, only later.
+""")
 @LOG
 @JSON
 def snapshot_list(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's way

@@ -1,8 +1,8 @@
 """
 What a job gets: tasks and amounts on hosts, written as runs of neighbouring hosts.
 
-Hosts are named by their number, which a worker gets at its first join and keeps for ever. A job over a thousand
-equal hosts is one run, not a thousand entries.
+Hosts are named by their number, which a worker gets at its first join and keeps for ever. A job
+over a thousand equal hosts is one run, not a thousand entries.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ HostNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 class HostRun(Value):
     """
-    Hold the share of each of ``hosts`` neighbouring hosts, the first being number ``first``: the same tasks and the
-    same amounts on each.
+    Hold the share of each of ``hosts`` neighbouring hosts, the first being number ``first``: the
+    same tasks and the same amounts on each.
     """
 
     first: HostNumber
@@ -32,8 +32,8 @@ class HostRun(Value):
 
 class Allocation(Value):
     """
-    Hold what a job got: runs in the order in which hosts were claimed, the cluster-wide amounts, and which allocator
-    found it.
+    Hold what a job got: runs in the order in which hosts were claimed, the cluster-wide amounts,
+    and which allocator found it.
     """
 
     runs: tuple[HostRun, ...]

@@ -1,5 +1,6 @@
 """
-Amounts of named resources: whole thousandths of the base unit (memory in KiB), so that sums don't depend on order.
+Amounts of named resources: whole thousandths of the base unit (memory in KiB), so that sums don't
+depend on order.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class Amount(Value):
 
 class HostResource(Value):
     """
-    Describe one resource of one host: its total, and whether the operating system measures it (memory) or it is only
-    counted (a licence).
+    Describe one resource of one host: its total, and whether the operating system measures it
+    (memory) or it is only counted (a licence).
     """
 
     name: str

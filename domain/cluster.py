@@ -24,7 +24,8 @@ class ClusterSettings(Value):
         allocators: The chain of allocators for jobs of more than one task, in order.
         session_interval_us: Least distance between two sessions.
         session_max_decisions: A session ends after so many decisions, and the next goes on.
-        clean_period_us: A job that ended longer ago is forgotten by the state (history still knows it).
+        clean_period_us: A job that ended longer ago is forgotten by the state (history still knows
+            it).
         forget_batch: So many jobs at least are forgotten by one event.
         key_retention_us: For how long the key of a submission is kept.
         snapshot_every_events: A snapshot is due after so many events.

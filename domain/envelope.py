@@ -1,5 +1,6 @@
 """
-An event with everything that surrounds it: its stream, time, actor and cause, and later its position.
+An event with everything that surrounds it: its stream, time, actor and cause, and later its
+position.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ class Stamped(NamedTuple):
     """
     An event with everything but its position, which only the append can give.
 
-    Fields: the stream it belongs to; its version there, from 1; the driver's stamp in microseconds UTC; the acting
-    user ("" for the scheduler itself); the cause (a command id or a session number, "" when none); the event; and
-    whether it is the last of its step.
+    Fields: the stream it belongs to; its version there, from 1; the driver's stamp in microseconds
+        UTC; the acting
+    user ("" for the scheduler itself); the cause (a command id or a session number, "" when none);
+    the event; and whether it is the last of its step.
     """
 
     stream: str

@@ -55,6 +55,9 @@ class Refused(XceError):  # noqa: N818 - the family's name is a word of the glos
         self.hint = hint
 
     def text(self) -> str:
+        """
+        Say it in one line.
+        """
         given = "" if self.value is None else f" (given: {self.value!r})"
         hint = "" if self.hint is None else f" {self.hint}"
         return f"{self.field}: {self.rule}{given}.{hint}"
@@ -105,6 +108,9 @@ class Conflict(XceError):  # noqa: N818 - as above
         self.hint = hint
 
     def text(self) -> str:
+        """
+        Say it in one line.
+        """
         parts = [f"conflict: {self.what}"]
         if self.expected is not None:
             parts.append(f"expected {self.expected}")
@@ -128,7 +134,10 @@ class StoreUnavailable(XceError):  # noqa: N818 - as above
     http_status = 503
 
     def __init__(
-        self, resource: str, path: str | None = None, detail: str | None = None,
+        self,
+        resource: str,
+        path: str | None = None,
+        detail: str | None = None,
         hint: str | None = None,
     ) -> None:
         super().__init__(resource, path, detail, hint)
@@ -138,6 +147,9 @@ class StoreUnavailable(XceError):  # noqa: N818 - as above
         self.hint = hint
 
     def text(self) -> str:
+        """
+        Say it in one line.
+        """
         where = f" at {self.path}" if self.path else ""
         detail = f" ({self.detail})" if self.detail else ""
         hint = f" {self.hint}" if self.hint else ""
@@ -183,6 +195,9 @@ class Corrupt(XceError):  # noqa: N818 - as above
         self.hint = hint
 
     def text(self) -> str:
+        """
+        Say it in one line.
+        """
         parts = [f"corrupt ({self.kind})"]
         if self.path is not None:
             parts.append(f"in {self.path}")
@@ -200,10 +215,14 @@ class UnknownEventType(Corrupt):
     Say that a stored event has a type code or schema version that this program doesn't know.
     """
 
-    def __init__(self, type_code: str, version: int | None = None, position: int | None = None):
+    def __init__(
+        self, type_code: str, version: int | None = None, position: int | None = None
+    ) -> None:
         known = "a type code and schema version that this program knows"
         named = type_code if version is None else f"{type_code} schema version {version}"
-        super().__init__("schema", position, known, named, hint="Use the program that wrote it, or a newer one.")
+        super().__init__(
+            "schema", position, known, named, hint="Use the program that wrote it, or a newer one."
+        )
         self.type_code = type_code
         self.version = version
 
@@ -225,6 +244,9 @@ class PluginFailed(XceError):  # noqa: N818 - as above
         self.cause = cause
 
     def text(self) -> str:
+        """
+        Say it in one line.
+        """
         return f"plug-in {self.plugin} failed on job {self.job_id or '(none)'}: {self.cause}"
 
 
@@ -239,4 +261,7 @@ class InvariantBroken(XceError):  # noqa: N818 - as above
         self.story = story
 
     def text(self) -> str:
+        """
+        Say it in one line.
+        """
         return f"broken invariant: {self.rule}" + (f"; {self.story}" if self.story else "")

@@ -1,8 +1,8 @@
 """
 What every event is, and the closed registry of their permanent type codes.
 
-An event's payload is a strict, frozen pydantic model. The registry is filled by defining the classes, never from
-stored bytes: no byte of a log can make the program import anything.
+An event's payload is a strict, frozen pydantic model. The registry is filled by defining the
+classes, never from stored bytes: no byte of a log can make the program import anything.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Value(BaseModel):
     """
     Be the base of every frozen value that appears inside commands, events and state.
 
-    Fields are strings, whole numbers, booleans, None, tuples and other values: nothing that could change, and no
-    floats. A field equal to its default is not stored, so a default belongs to the schema version: changing one
-    needs a new version and an upcaster.
+    Fields are strings, whole numbers, booleans, None, tuples and other values: nothing that could
+    change, and no floats. A field equal to its default is not stored, so a default belongs to the
+    schema version: changing one needs a new version and an upcaster.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", validate_default=True)
@@ -32,12 +32,15 @@ class Event(Value):
     """
     Be the base of every event: a fact in the log, never refused and never changed.
 
-    A concrete class names its permanent TYPE_CODE and the CLASS_VERSION of its payload; beside a raised version stands
-    the static method ``upcast_v1_v2(data)`` that lifts an old payload (a plain dictionary) to the next shape.
+    A concrete class names its permanent TYPE_CODE and the CLASS_VERSION of its payload; beside a
+    raised version stands the static method ``upcast_v1_v2(data)`` that lifts an old payload (a
+    plain dictionary) to the next shape.
+    IS_DECISION says that the core made the event, as against what came in from outside.
     """
 
     TYPE_CODE: ClassVar[str] = ""
     CLASS_VERSION: ClassVar[int] = 1
+    IS_DECISION: ClassVar[bool] = False
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:

@@ -1,5 +1,6 @@
 """
-Identifiers: how jobs are called, which stream belongs to which entity, and what a name may look like.
+Identifiers: how jobs are called, which stream belongs to which entity, and what a name may look
+    like.
 """
 
 from __future__ import annotations
@@ -38,7 +39,11 @@ def split_job_id(job_id: str) -> tuple[int, int]:
         Refused: The text is no job id.
     """
     if _job_id.fullmatch(job_id) is None:
-        raise Refused("job_id", "must be a job number such as 4711, or an array element such as 4711[3]", job_id)
+        raise Refused(
+            "job_id",
+            "must be a job number such as 4711, or an array element such as 4711[3]",
+            job_id,
+        )
     number, _, index = job_id.rstrip("]").partition("[")
     return int(number), int(index or 0)
 
@@ -90,7 +95,8 @@ def queue_stream(name: str) -> str:
 
 def entity_of_stream(stream: str) -> tuple[str, str]:
     """
-    Return the kind of entity and its name (a job id for jobs); the name is "" for a singleton stream.
+    Return the kind of entity and its name (a job id for jobs); the name is "" for a singleton
+    stream.
     """
     kind, _, name = stream.partition(":")
     return (kind, job_of_stream(stream)) if kind == "job" else (kind, name)
@@ -104,5 +110,9 @@ def check_name(field: str, name: str) -> str:
         Refused: It may not.
     """
     if _name.fullmatch(name) is None:
-        raise Refused(field, "must begin with a letter or digit and hold at most 128 of A-Z a-z 0-9 _ . @ + -", name)
+        raise Refused(
+            field,
+            "must begin with a letter or digit and hold at most 128 of A-Z a-z 0-9 _ . @ + -",
+            name,
+        )
     return name

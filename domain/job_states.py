@@ -1,8 +1,8 @@
 """
 The states of a job, the table of transitions, and the named sets of states.
 
-The words are LSF's. Whatever moves a job asks this table; an event that doesn't fit the state is a refused command
-or an ignored report, never a silent change.
+The words are LSF's. Whatever moves a job asks this table; an event that doesn't fit the state is a
+refused command or an ignored report, never a silent change.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ TRANSITIONS: Final[dict[str, dict[JobState, JobState]]] = {
     "resumed": {S.SSUSP: S.RUN, S.USUSP: S.SSUSP},
     "contact lost": {S.RUN: S.UNKWN, S.USUSP: S.UNKWN, S.SSUSP: S.UNKWN},
     "contact back": {S.UNKWN: S.RUN},
-    "finished well": {state: S.DONE for state in (S.RUN, S.USUSP, S.SSUSP, S.UNKWN)},
-    "finished badly": {state: S.EXIT for state in (S.RUN, S.USUSP, S.SSUSP, S.UNKWN)},
+    "finished well": dict.fromkeys((S.RUN, S.USUSP, S.SSUSP, S.UNKWN), S.DONE),
+    "finished badly": dict.fromkeys((S.RUN, S.USUSP, S.SSUSP, S.UNKWN), S.EXIT),
     "ended unstarted": {S.PEND: S.EXIT, S.PSUSP: S.EXIT, S.WAIT: S.EXIT, S.UNKWN: S.EXIT},
-    "requeued": {state: S.PEND for state in (S.RUN, S.USUSP, S.SSUSP, S.UNKWN)},
+    "requeued": dict.fromkeys((S.RUN, S.USUSP, S.SSUSP, S.UNKWN), S.PEND),
 }
 """What happened -> state before -> state after; a pair that isn't here doesn't happen."""
 

@@ -30,7 +30,8 @@ class Program(Value):
     """
     Say what to run and where: an argument list, or a shell text when the job asked for a shell.
 
-    Paths are "" when not given: standard input is then empty, and output goes to files in the worker's own directory.
+    Paths are "" when not given: standard input is then empty, and output goes to files in the
+    worker's own directory.
     """
 
     argv: tuple[Annotated[str, StringConstraints(max_length=131_072)], ...] = ()

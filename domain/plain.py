@@ -1,22 +1,30 @@
 """
 Values and records to canonical JSON and back, complete by introspection.
 
-Whatever fields a dataclass or model has are written and read; nobody lists them, so none can be forgotten.
+Whatever fields a dataclass or model has are written and read; nobody lists them, so none can be
+forgotten.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
 
-@cache
+_adapters: Final[dict[type[Any], TypeAdapter[Any]]] = {}
+
+
 def _adapter(cls: type[Any]) -> TypeAdapter[Any]:
-    return TypeAdapter(cls)
+    """
+    Return the adapter of a class, made once.
+    """
+    adapter = _adapters.get(cls)
+    if adapter is None:
+        adapter = _adapters[cls] = TypeAdapter(cls)
+    return adapter
 
 
 def to_json(value: object) -> bytes:

@@ -1,7 +1,8 @@
 """
 Every pend reason: one enumeration of codes, one text each, and how reasons are grouped for people.
 
-A reason set is recorded once for each distinct request; a waiting job only names the set that it is in.
+A reason set is recorded once for each distinct request; a waiting job only names the set that it is
+in.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """
 A core joined to a log: recover, accept, hold a session, commit.
 
-Both drivers, live and simulation, feed the core through this engine and through nothing else. One thread uses it.
-What is accepted and decided stands in memory until ``commit`` has synced it; nobody may be told before. After a failed
-commit the engine must be dropped and recovered from the log: there is no undo.
+Both drivers, live and simulation, feed the core through this engine and through nothing else. One
+thread uses it. What is accepted and decided stands in memory until ``commit`` has synced it; nobody
+may be told before. After a failed commit the engine must be dropped and recovered from the log:
+there is no undo.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ class Answer:
     Say what a command gave; valid once the commit is synced.
 
     Args:
-        stream: Stream of the first event, or of the job that a repeated key named; "" when nothing changed.
+        stream: Stream of the first event, or of the job that a repeated key named; "" when nothing
+            changed.
         events: What was accepted, in order.
         job_id: The job concerned, None when the command isn't about one.
         replayed: Whether a key had been used before, and this is the first answer again.
@@ -109,7 +111,8 @@ class Assignment:
     """
     Say what one worker must run: the command of a job whose first host it is.
 
-    ``hosts`` holds (name, tasks) in claim order. ``is_started`` says whether its start was reported.
+    ``hosts`` holds (name, tasks) in claim order. ``is_started`` says whether its start was
+    reported.
     """
 
     job_id: str
@@ -233,9 +236,7 @@ class Engine:
             return Answer("", ())
         return Answer(known.stream, (), _job_id(self.core, known.stream), replayed=True)
 
-    def _take(
-        self, found: list[tuple[str, Event]], *, actor: str, cause: str, now_us: int
-    ) -> None:
+    def _take(self, found: list[tuple[str, Event]], *, actor: str, cause: str, now_us: int) -> None:
         core, last = self.core, len(found) - 1
         for place, (stream, event) in enumerate(found):
             version = core.state.next_version(stream)

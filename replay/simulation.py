@@ -1,9 +1,9 @@
 """
 The simulation driver: a recorded workload on a modelled cluster, in virtual time.
 
-It plays the agents: a job starts when it is dispatched and ends after its recorded run time. Ends at a moment come
-before submissions at it, then a session, and again while ends at that moment remain (jobs of 0 s). Log id and all
-bytes are a function of the input.
+It plays the agents: a job starts when it is dispatched and ends after its recorded run time. Ends
+at a moment come before submissions at it, then a session, and again while ends at that moment
+remain (jobs of 0 s). Log id and all bytes are a function of the input.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Simulation:
         on_progress: Called now and then.
     """
 
-    def __init__(  # noqa: PLR0913 - each is a part of the experiment, all by name
+    def __init__(
         self,
         workload: Workload,
         cluster: ClusterSpec,

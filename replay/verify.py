@@ -1,8 +1,9 @@
 """
-Re-decide a log: every recorded session is held again on the state before it, and must decide the same.
+Re-decide a log: every recorded session is held again on the state before it, and must decide the
+same.
 
-Inputs (commands taken, reports) are only applied. After a difference the recorded decisions hold, so that one wrong
-decision isn't reported as thousands.
+Inputs (commands taken, reports) are only applied. After a difference the recorded decisions hold,
+so that one wrong decision isn't reported as thousands.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from domain.envelope import Envelope, Stamped
-from domain.errors import XceError
 from domain.events.session import SessionHeld
 from projections.scheduling.core import Core
 from projections.scheduling.plugins import Plugins
@@ -39,9 +39,11 @@ class Difference:
     Say where a decision differs.
 
     Args:
-        position: Position of the recorded event, or of the last one of its step when too few were recorded.
+        position: Position of the recorded event, or of the last one of its step when too few were
+            recorded.
         stream: The stream that the recorded decision, or else the new one, belongs to.
-        recorded: The recorded decision in words, "" when the core now decides more than was recorded.
+        recorded: The recorded decision in words, "" when the core now decides more than was
+            recorded.
         re_decided: What the core decides now, "" when it decides less.
         why: "" or what policy changed since, when that is known.
     """
@@ -136,22 +138,38 @@ class _Verification:
         for step in steps_of(self._log.read()):
             self._result.steps += 1
             self._result.events += len(step)
-            if type(step[0].event) is SessionHeld:
-                self._re_decide(step)
-            else:
-                for envelope in step:
-                    self._core.apply(envelope.stamped())
+            is_session = type(step[0].event) is SessionHeld
+            if not (self._re_decided(step) if is_session else self._applied(step)):
+                break
             self._say_progress(step[-1].position)
         return self._result
+
+    def _applied(self, step: list[Envelope]) -> bool:
+        """
+        Apply recorded inputs; an event that can't follow what was recorded before is a difference,
+        and the last.
+        """
+        for envelope in step:
+            try:
+                self._core.apply(envelope.stamped())
+            except Exception as error:  # noqa: BLE001 - an altered log may break any rule; it is reported
+                words = f"it can't follow: {type(error).__name__}: {error}"
+                recorded = _words(envelope.stamped())
+                self._result.add(Difference(envelope.position, envelope.stream, recorded, words))
+                return False
+        return True
 
     def _say_progress(self, position: int) -> None:
         if self._on_progress is not None and position - self._said >= PROGRESS_EVENTS:
             self._said = position
             self._on_progress(position)
 
-    def _re_decide(self, step: list[Envelope]) -> None:
+    def _re_decided(self, step: list[Envelope]) -> bool:
         """
         Hold the session again and compare; on a difference go on from the recorded decisions.
+
+        Returns:
+            Whether it is possible to go on.
         """
         result = self._result
         result.sessions += 1
@@ -159,13 +177,25 @@ class _Verification:
         recorded = [envelope.stamped() for envelope in step]
         try:
             made = self._core.session(step[0].time_us)
-        except XceError as error:
-            result.add(Difference(step[0].position, step[0].stream, _words(recorded[0]), str(error)))
-            self._core = self._folded_to(step[-1].position)
-            return
-        if made != recorded:
-            result.add(self._difference(step, recorded, made))
-            self._core = self._folded_to(step[-1].position)
+        except Exception as error:  # noqa: BLE001 - as above
+            words = f"the core fails: {type(error).__name__}: {error}"
+            result.add(Difference(step[0].position, step[0].stream, _words(recorded[0]), words))
+            return self._fold_afresh(step)
+        if made == recorded:
+            return True
+        result.add(self._difference(step, recorded, made))
+        return self._fold_afresh(step)
+
+    def _fold_afresh(self, step: list[Envelope]) -> bool:
+        """
+        Fold the log anew up to and with a step: a core that has decided otherwise can't be used any
+        more.
+        """
+        self._core = self._make_core()
+        before = step[0].position - 1
+        return all(self._applied(earlier) for earlier in steps_of(self._log.read(0, before))) and (
+            self._applied(step)
+        )
 
     def _difference(
         self, step: list[Envelope], recorded: list[Stamped], made: list[Stamped]
@@ -175,7 +205,9 @@ class _Verification:
         """
         for place, (old, new) in enumerate(zip(recorded, made, strict=False)):
             if old != new:
-                return Difference(step[place].position, old.stream, _words(old), _words(new), self._why())
+                return Difference(
+                    step[place].position, old.stream, _words(old), _words(new), self._why()
+                )
         place = min(len(recorded), len(made))
         old_words = _words(recorded[place]) if place < len(recorded) else ""
         new_words = _words(made[place]) if place < len(made) else ""
@@ -192,15 +224,6 @@ class _Verification:
         recorded = (*stored.pickers, *stored.allocators)
         changed = [f"{known.name} {known.version}" for known in recorded if known not in now]
         return f"the policy changed since: {', '.join(changed)}" if changed else ""
-
-    def _folded_to(self, position: int) -> Core:
-        """
-        Fold the log afresh: the core that has just decided otherwise can't be used any more.
-        """
-        core = self._make_core()
-        for envelope in self._log.read(0, position):
-            core.apply(envelope.stamped())
-        return core
 
 
 def _words(stamped: Stamped) -> str:

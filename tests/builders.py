@@ -67,7 +67,7 @@ def a_host(name: str = "h1", slots: int = 4, mem_mb: int | None = None, **more: 
     return JoinWorker(worker=name, slots=slots, resources=tuple(resources))
 
 
-def a_job(  # noqa: PLR0913 - all by name
+def a_job(
     tasks: int = 1,
     *,
     tasks_max: int | None = None,

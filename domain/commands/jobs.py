@@ -19,7 +19,8 @@ class SubmitJob(Value):
 
     Args:
         spec: The job, its queue named.
-        key: A key of the client's own: the same key with the same content gives the same job, never a second one.
+        key: A key of the client's own: the same key with the same content gives the same job, never
+            a second one.
     """
 
     spec: JobSpec

@@ -1,7 +1,8 @@
 """
 What workers tell, and what the driver notices about them.
 
-A report names its worker and incarnation, one about a job also the attempt: whatever is stale changes nothing.
+A report names its worker and incarnation, one about a job also the attempt: whatever is stale
+changes nothing.
 """
 
 from __future__ import annotations

@@ -107,10 +107,12 @@ class JobFinished(Event):
 
 class JobPended(Event):
     """
-    Decide that a job waits, for the reasons of a reason set; written when it joins or changes its set.
+    Decide that a job waits, for the reasons of a reason set; written when it joins or changes its
+    set.
     """
 
     TYPE_CODE: ClassVar[str] = "job.pended"
+    IS_DECISION: ClassVar[bool] = True
     reason_set: Annotated[int, Field(ge=1)]
 
 
@@ -120,10 +122,12 @@ class JobDispatched(Event):
 
     Args:
         attempt: Which execution this begins.
-        index: Its place among the dispatches of its session, from 0; the session is the event's cause.
+        index: Its place among the dispatches of its session, from 0; the session is the event's
+            cause.
     """
 
     TYPE_CODE: ClassVar[str] = "job.dispatched"
+    IS_DECISION: ClassVar[bool] = True
     attempt: AttemptNumber
     index: Count = 0
     allocation: Allocation
@@ -140,6 +144,7 @@ class JobKillOrdered(Event):
     """
 
     TYPE_CODE: ClassVar[str] = "job.kill_ordered"
+    IS_DECISION: ClassVar[bool] = True
     attempt: AttemptNumber
     worker: Name
     order_number: Annotated[int, Field(ge=1)]
@@ -152,4 +157,5 @@ class JobEnded(Event):
     """
 
     TYPE_CODE: ClassVar[str] = "job.ended"
+    IS_DECISION: ClassVar[bool] = True
     why: str

@@ -18,6 +18,7 @@ class SessionHeld(Event):
     """
 
     TYPE_CODE: ClassVar[str] = "session.held"
+    IS_DECISION: ClassVar[bool] = True
     number: Annotated[int, Field(ge=1)]
 
 
@@ -33,6 +34,7 @@ class ReasonSetChanged(Event):
     """
 
     TYPE_CODE: ClassVar[str] = "reasons.set_changed"
+    IS_DECISION: ClassVar[bool] = True
     set_number: Annotated[int, Field(ge=1)]
     fingerprint: str
     never: bool = False
@@ -41,13 +43,15 @@ class ReasonSetChanged(Event):
 
 class ListHeldBack(Event):
     """
-    Say that a job which can't start holds back all later ones of its list; written when the blocker changes.
+    Say that a job which can't start holds back all later ones of its list; written when the blocker
+    changes.
 
     Args:
         blocker: The job's id.
     """
 
     TYPE_CODE: ClassVar[str] = "list.held_back"
+    IS_DECISION: ClassVar[bool] = True
     blocker: str
 
 
@@ -62,8 +66,10 @@ class IdRange(Value):
 
 class JobsForgotten(Event):
     """
-    Say that jobs which ended long ago are dropped from the state (stream ``session``); history still knows them.
+    Say that jobs which ended long ago are dropped from the state (stream ``session``); history
+    still knows them.
     """
 
     TYPE_CODE: ClassVar[str] = "jobs.forgotten"
+    IS_DECISION: ClassVar[bool] = True
     ranges: tuple[IdRange, ...]

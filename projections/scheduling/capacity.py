@@ -1,8 +1,8 @@
 """
 What hosts have left, in columns: one integer array per resource, indexed by host number.
 
-All of it is derived from workers and live jobs, kept up to date by ``apply`` and rebuilt after a restore; the rebuilt
-columns must equal the kept ones. Amounts are thousandths, slots are whole.
+All of it is derived from workers and live jobs, kept up to date by ``apply`` and rebuilt after a
+restore; the rebuilt columns must equal the kept ones. Amounts are thousandths, slots are whole.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class ResourceColumn:
     """
     Hold one resource over all hosts.
 
-    For a real resource (the operating system measures it): available = max(0, min(reported - unused, total -
-    charged)), and the total where nothing is reported; unused is the sum over jobs of max(0, reserved - actual). For a
-    virtual one: total - charged.
+    For a real resource (the operating system measures it): available = max(0, min(reported -
+    unused, total - charged)), and the total where nothing is reported; unused is the sum over jobs
+    of max(0, reserved - actual). For a virtual one: total - charged.
     """
 
     __slots__ = ("available", "charged", "is_real", "reported", "total", "unused")
@@ -70,9 +70,10 @@ class Capacity:
     """
     Hold the free slots and the resources of all hosts.
 
-    ``freed`` counts what may let a job start that couldn't before; ``changed`` counts every change of capacity;
-    ``status`` counts changes of which hosts there are and which of them take jobs. ``is_plain`` says that every host
-    takes jobs and none is oversubscribed, so that usable slots are just the free ones.
+    ``freed`` counts what may let a job start that couldn't before; ``changed`` counts every change
+    of capacity; ``status`` counts changes of which hosts there are and which of them take jobs.
+    ``is_plain`` says that every host takes jobs and none is oversubscribed, so that usable slots
+    are just the free ones.
     """
 
     def __init__(self) -> None:
@@ -222,7 +223,8 @@ def reserved_on(job: JobRecord, number: int) -> dict[str, int]:
 
 def derive(workers: Iterable[WorkerRecord], live: Iterable[JobRecord]) -> Capacity:
     """
-    Work out all columns from the workers and the live jobs: the specification of what ``apply`` keeps.
+    Work out all columns from the workers and the live jobs: the specification of what ``apply``
+    keeps.
     """
     capacity = Capacity()
     for worker in workers:

@@ -28,7 +28,8 @@ __all__ = ["SCHEMA", "Core"]
 
 class Core:
     """
-    Fold events into a state and decide from it. Passive: it does nothing until it is called, and reads no clock.
+    Fold events into a state and decide from it. Passive: it does nothing until it is called, and
+    reads no clock.
 
     Args:
         plugins: Pickers and allocators by name.
@@ -120,8 +121,8 @@ class Core:
             now_us: The driver's stamp, not before the last one.
 
         Returns:
-            The session event followed by its decisions, one step; empty when nothing was decided, and then nothing has
-            changed.
+            The session event followed by its decisions, one step; empty when nothing was decided,
+            and then nothing has changed.
         """
         stored = self.state.stored
         if stored.cluster is None:
@@ -150,10 +151,11 @@ class Core:
 
     def next_wakeup(self, now_us: int) -> int | None:
         """
-        Return the next moment after ``now_us`` at which a session may decide something without a new event.
+        Return the next moment after ``now_us`` at which a session may decide something without a
+        new event.
 
-        Nothing is timed yet. A session that was cut short (``is_cut_short``) goes on at the same stamp, after the
-        commands that wait.
+        Nothing is timed yet. A session that was cut short (``is_cut_short``) goes on at the same
+        stamp, after the commands that wait.
         """
         return None
 

@@ -1,5 +1,6 @@
 """
-The plug-ins that a core works with. They are handed in by whoever builds the core; the core looks nothing up.
+The plug-ins that a core works with. They are handed in by whoever builds the core; the core looks
+nothing up.
 """
 
 from __future__ import annotations

@@ -23,8 +23,10 @@ class JobRecord:
     """
     Hold one job, from its submission until it is forgotten.
 
-    ``queue_us`` orders equals: it is the submission time until a requeue. ``actual`` holds what the job was seen to
-    use: host number -> resource -> thousandths. ``kill_order`` is the number of the order to its first host, 0 when
+    ``queue_us`` orders equals: it is the submission time until a requeue. ``actual`` holds what the
+    job was seen to
+    use: host number -> resource -> thousandths. ``kill_order`` is the number of the order to its
+        first host, 0 when
     none was given.
     """
 

@@ -31,13 +31,13 @@ class Request:
 
 def fingerprint_of(spec: JobSpec) -> str:
     """
-    Return the canonical words of all that decides a job's placement: queue, tasks, reserved amounts.
+    Return the canonical words of all that decides a job's placement: queue, tasks, reserved
+    amounts.
 
     Users and projects are not in it as long as nothing is limited by user or project.
     """
     needs = ",".join(
-        f"{need.resource}={need.milli}/{'task' if need.per_task else 'host'}"
-        for need in spec.needs
+        f"{need.resource}={need.milli}/{'task' if need.per_task else 'host'}" for need in spec.needs
     )
     tasks = (
         str(spec.tasks_min)

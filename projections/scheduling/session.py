@@ -34,9 +34,7 @@ class Session:
         now_us: The session's time.
     """
 
-    def __init__(
-        self, state: State, runner: PlacementRunner, decide: Decide, now_us: int
-    ) -> None:
+    def __init__(self, state: State, runner: PlacementRunner, decide: Decide, now_us: int) -> None:
         self._state = state
         self._runner = runner
         self._decide = decide
@@ -75,7 +73,8 @@ class Session:
 
     def _carry_out_kills(self) -> None:
         """
-        End pending jobs that somebody wants ended, and order the workers of running ones to end them.
+        End pending jobs that somebody wants ended, and order the workers of running ones to end
+        them.
         """
         wanted = sorted(self._state.kills.values(), key=lambda job: (job.number, job.index))
         for job in wanted:
@@ -134,7 +133,8 @@ class Session:
 
     def _set_of(self, fingerprint: str, outcome: Pending, job: JobRecord) -> int:
         """
-        Return the request's reason set, made or changed first when these reasons differ from the recorded ones.
+        Return the request's reason set, made or changed first when these reasons differ from the
+        recorded ones.
         """
         state = self._state
         kept = state.sets.get(fingerprint)
@@ -168,7 +168,8 @@ class Session:
 
     def _forget_jobs(self) -> None:
         """
-        Forget jobs that ended long ago, enough at once, and only when the session is recorded anyway.
+        Forget jobs that ended long ago, enough at once, and only when the session is recorded
+        anyway.
         """
         settings = self._state.settings()
         if self._left == settings.session_max_decisions:
@@ -194,5 +195,3 @@ def ranges_of(numbers: list[int]) -> tuple[IdRange, ...]:
         else:
             ranges.append([number, number])
     return tuple(IdRange(first=first, last=last) for first, last in ranges)
-
-

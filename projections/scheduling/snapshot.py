@@ -1,5 +1,6 @@
 """
-State <-> bytes. The schema's name changes with the shape of the records, so an old snapshot is dropped, never misread.
+State <-> bytes. The schema's name changes with the shape of the records, so an old snapshot is
+dropped, never misread.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """
 The state of the core: what is stored, and the indexes that are derived from it.
 
-Indexes are never stored: ``apply`` keeps them, ``restore`` rebuilds them, and the rebuilt must equal the kept.
+Indexes are never stored: ``apply`` keeps them, ``restore`` rebuilds them, and the rebuilt must
+equal the kept.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from domain.cluster import ClusterSettings
 from domain.errors import InvariantBroken, NotFound
 from domain.ids import job_stream
 from domain.job_states import ENDED, LIVE, JobState
-from projections.scheduling.capacity import Capacity, derive
+from projections.scheduling.capacity import derive
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.records import (
     JobRecord,
@@ -106,7 +107,8 @@ class State:
 
     def changes(self) -> int:
         """
-        Return a count that rises with every change of capacity that can matter to a request that waits.
+        Return a count that rises with every change of capacity that can matter to a request that
+        waits.
 
         As long as no request needs more than slots, only freed capacity matters.
         """
@@ -116,10 +118,11 @@ class State:
 
     def epoch_of(self, fingerprint: str) -> int:
         """
-        Return a count that rises whenever the outcome, or the reasons, of a request may have changed.
+        Return a count that rises whenever the outcome, or the reasons, of a request may have
+        changed.
 
-        A request for slots alone that failed keeps its reasons until capacity is freed; one that also needs other
-        resources may see its short hosts change with every change of capacity.
+        A request for slots alone that failed keeps its reasons until capacity is freed; one that
+        also needs other resources may see its short hosts change with every change of capacity.
         """
         request = self.requests.get(fingerprint)
         if request is None or request.needs:
@@ -210,7 +213,8 @@ class State:
 
     def leave_set(self, job: JobRecord, now_us: int) -> None:
         """
-        Take a job out of its reason set; a set left empty is dropped later, when jobs are forgotten.
+        Take a job out of its reason set; a set left empty is dropped later, when jobs are
+        forgotten.
         """
         number = job.reason_set
         if not number:

@@ -22,7 +22,8 @@ def with_status(reasons: tuple[PendReason, ...], state: State) -> tuple[PendReas
 
 def status_of_hosts(state: State) -> list[PendReason]:
     """
-    Return the reasons of hosts that take no jobs; the first cause that holds counts: left, unreachable, closed.
+    Return the reasons of hosts that take no jobs; the first cause that holds counts: left,
+    unreachable, closed.
     """
     hosts = state.capacity.hosts
     closed, unreachable, left = (np.zeros(hosts, np.bool_) for _ in range(3))
@@ -38,9 +39,11 @@ def status_of_hosts(state: State) -> list[PendReason]:
 
 def why_waiting(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, ...]]:
     """
-    Return whether a waiting job can never start as things are, and every recorded reason why it waits now.
+    Return whether a waiting job can never start as things are, and every recorded reason why it
+    waits now.
 
-    A job that is in no reason set waits for the list that holds it back, or hasn't been considered yet.
+    A job that is in no reason set waits for the list that holds it back, or hasn't been considered
+    yet.
     """
     if job.state is JobState.PSUSP:
         return False, (PendReason(code=ReasonCode.USER_STOP),)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from domain.event import Event
 from domain.envelope import Stamped
+from domain.event import Event
 from projections.scheduling.apply import jobs, scheduler, session, workers
 from projections.scheduling.state import State
 

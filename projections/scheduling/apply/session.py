@@ -56,9 +56,7 @@ def jobs_forgotten(state: State, stamped: Stamped, event: JobsForgotten) -> None
     Drop jobs that ended long ago, keys that have outlived their time, and reason sets nobody is in.
     """
     stored = state.stored
-    numbers = {
-        number for ids in event.ranges for number in range(ids.first, ids.last + 1)
-    }
+    numbers = {number for ids in event.ranges for number in range(ids.first, ids.last + 1)}
     while state.ended and state.ended[0].number in numbers:
         stream = state.ended.popleft().stream
         del stored.jobs[stream]

@@ -67,7 +67,9 @@ def _check_spec(state: State, spec: JobSpec) -> None:
     if unknown and state.capacity.hosts:
         known = ", ".join(sorted(state.capacity.resources)) or "none"
         raise Refused(
-            "resreq", "must name resources that some host has", ", ".join(unknown),
+            "resreq",
+            "must name resources that some host has",
+            ", ".join(unknown),
             f"Known: {known}.",
         )
 

@@ -1,5 +1,6 @@
 """
-Handle reports of workers. A report that is stale or doesn't fit gives *report ignored* and changes nothing.
+Handle reports of workers. A report that is stale or doesn't fit gives *report ignored* and changes
+nothing.
 """
 
 from __future__ import annotations
@@ -204,9 +205,7 @@ def _runs_on(job: JobRecord, worker: WorkerRecord) -> bool:
     return any(run.first <= worker.number < run.first + run.hosts for run in runs)
 
 
-def _with_worker_back(
-    state: State, command: JobReport, job: JobRecord, event: Event
-) -> NewEvents:
+def _with_worker_back(state: State, command: JobReport, job: JobRecord, event: Event) -> NewEvents:
     return [*_back(state.worker(command.worker)), (job.stream, event)]
 
 

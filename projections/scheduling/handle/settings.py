@@ -81,7 +81,9 @@ def define_queue(state: State, command: DefineQueue, actor: str) -> NewEvents:
     """
     if command.spec.picker:
         raise Refused(
-            "picker", "a queue can't name a picker of its own yet", command.spec.picker,
+            "picker",
+            "a queue can't name a picker of its own yet",
+            command.spec.picker,
             "Set the cluster's picker instead.",
         )
     known = state.stored.queues.get(command.queue)

@@ -19,7 +19,8 @@ Heap = list[Entry]
 
 class _Order:
     """
-    Know which jobs wait, and each one's place in order. An entry of a heap that isn't known any more is passed over.
+    Know which jobs wait, and each one's place in order. An entry of a heap that isn't known any
+    more is passed over.
     """
 
     def __init__(self, view: PickerView) -> None:
@@ -29,7 +30,8 @@ class _Order:
 
     def push(self, heap: Heap, job: JobRecord) -> None:
         """
-        Put a job into a heap; the count of pushes, last in its key, tells it from an old entry of the same job.
+        Put a job into a heap; the count of pushes, last in its key, tells it from an old entry of
+        the same job.
         """
         self._pushes += 1
         priority, wish = self.view.queue_of(job).spec.priority, job.spec.user_priority
@@ -58,10 +60,11 @@ class _Order:
 
 class _Group:
     """
-    Hold the pending jobs of one request: ``fresh`` ones don't know their reasons yet, ``known`` ones do.
+    Hold the pending jobs of one request: ``fresh`` ones don't know their reasons yet, ``known``
+    ones do.
 
-    ``proved`` is the request's epoch when it last proved impossible; ``is_spent`` says that in this session only
-    fresh jobs remain to be returned.
+    ``proved`` is the request's epoch when it last proved impossible; ``is_spent`` says that in this
+    session only fresh jobs remain to be returned.
     """
 
     __slots__ = ("fingerprint", "fresh", "is_spent", "known", "proved")
@@ -79,9 +82,10 @@ class BuiltinFcfs:
     """
     Be greedy: a job that can't be placed holds nobody back.
 
-    Equivalent to: return every ready job once, in order. Differs in: jobs that ask for the same are one group. Once a
-    group's job couldn't be placed, its other members that know their reasons are passed over until something may have
-    changed for their request (``epoch_of``); members that don't know theirs are still returned, so that they get them.
+    Equivalent to: return every ready job once, in order. Differs in: jobs that ask for the same are
+    one group. Once a group's job couldn't be placed, its other members that know their reasons are
+    passed over until something may have changed for their request (``epoch_of``); members that
+    don't know theirs are still returned, so that they get them.
     """
 
     name = "builtin_fcfs"
@@ -137,14 +141,16 @@ class BuiltinFcfs:
 
     def _candidates(self) -> list[_Group]:
         """
-        Return the groups that may have something to try: all, or those with new jobs when nothing was freed or
-        changed since a session that tried everything.
+        Return the groups that may have something to try: all, or those with new jobs when nothing
+        was freed or changed since a session that tried everything.
         """
         settled, self._settled_at = self._settled_at, -1
         self._began_at = self._view.changes()
         if settled == self._began_at:
             return list(self._pushed.values())
-        empty = [name for name, group in self._groups.items() if not group.fresh and not group.known]
+        empty = [
+            name for name, group in self._groups.items() if not group.fresh and not group.known
+        ]
         for name in empty:
             del self._groups[name]
         return list(self._groups.values())
@@ -203,8 +209,9 @@ class StrictFcfs:
     """
     Be strict: a job that can't be placed holds back all later ones.
 
-    Equivalent to: return every ready job once, in order, until one couldn't be placed. Differs in: a first job that
-    proved impossible, and for which nothing can have changed since (``epoch_of``), isn't tried again.
+    Equivalent to: return every ready job once, in order, until one couldn't be placed. Differs in:
+    a first job that proved impossible, and for which nothing can have changed since (``epoch_of``),
+    isn't tried again.
     """
 
     name = "strict_fcfs"

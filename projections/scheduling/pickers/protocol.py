@@ -34,7 +34,8 @@ class PickerView(Protocol):
 
     def changes(self) -> int:
         """
-        Return a count that rises with everything that may change the outcome or the reasons of any request.
+        Return a count that rises with everything that may change the outcome or the reasons of any
+        request.
         """
         ...
 
@@ -47,7 +48,8 @@ class PickerView(Protocol):
 
 class JobPicker(Protocol):
     """
-    Say which job is next. A picker keeps indexes only; they are rebuilt by pushing every waiting job again.
+    Say which job is next. A picker keeps indexes only; they are rebuilt by pushing every waiting
+    job again.
 
     ``version`` rises whenever the rules change, so that a replay can tell "the policy changed".
     """

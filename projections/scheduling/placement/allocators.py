@@ -1,8 +1,9 @@
 """
-The built-in allocators: ``seqjob`` (one task), ``parjob`` (even partitions), ``fill`` (hosts in order, each full).
+The built-in allocators: ``seqjob`` (one task), ``parjob`` (even partitions), ``fill`` (hosts in
+order, each full).
 
-Each has its plan generator, which is its specification, and ``find``, which gives the same answer from the columns
-without trying plans that must fail. A property test compares the two.
+Each has its plan generator, which is its specification, and ``find``, which gives the same answer
+from the columns without trying plans that must fail. A property test compares the two.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class ParJob:
 
     def plans(self, tasks: int, view: View) -> Iterable[Plan] | None:
         """
-        Yield the even partition over k hosts for k = 1, 2, ... tasks: for 8 tasks and k = 3, [3, 3, 2].
+        Yield the even partition over k hosts for k = 1, 2, ... tasks: for 8 tasks and k = 3, [3, 3,
+        2].
 
         The sequence depends on the count of tasks alone, never on the hosts.
         """
@@ -77,9 +79,10 @@ class ParJob:
         """
         Return the first even partition that fits.
 
-        Equivalent to: trying each plan in turn, each bucket on the first unclaimed host that fits. Differs in: 1. a
-        plan of k buckets, r of q+1 tasks and the others of q, fits exactly if r hosts can take q+1 and k hosts can
-        take q, so only counts are compared; 2. fewer hosts than ceil(tasks / largest) can't do.
+        Equivalent to: trying each plan in turn, each bucket on the first unclaimed host that fits.
+        Differs in: 1. a plan of k buckets, r of q+1 tasks and the others of q, fits exactly if r
+        hosts can take q+1 and k hosts can take q, so only counts are compared; 2. fewer hosts than
+        ceil(tasks / largest) can't do.
         """
         if total < tasks:
             return None
@@ -128,7 +131,8 @@ def _first_even_fit(tasks: int, at_least: Column) -> int | None:
 
 def _even_pick(tasks: int, hosts: int, fits: Column) -> Picked:
     """
-    Return the hosts of the even partition over so many hosts, larger buckets first, each in host order.
+    Return the hosts of the even partition over so many hosts, larger buckets first, each in host
+    order.
     """
     each, larger = divmod(tasks, hosts)
     if not larger:
@@ -145,9 +149,9 @@ class Fill:
     """
     Take hosts in order, each as full as it goes: LSF's way. It reads the hosts.
 
-    Its buckets are in host order, not largest first: the first host that fits a bucket is then the host it was cut
-    for. Where the hosts together don't suffice, its one plan is all tasks on one host, so that every host that falls
-    short is named.
+    Its buckets are in host order, not largest first: the first host that fits a bucket is then the
+    host it was cut for. Where the hosts together don't suffice, its one plan is all tasks on one
+    host, so that every host that falls short is named.
     """
 
     name = "fill"

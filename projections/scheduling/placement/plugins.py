@@ -18,7 +18,8 @@ Picked = list[tuple[Column, int]]
 @dataclass(slots=True, frozen=True)
 class Plan:
     """
-    Partition tasks into buckets, one bucket a host; ``groups`` holds (count of buckets, tasks in each), in order.
+    Partition tasks into buckets, one bucket a host; ``groups`` holds (count of buckets, tasks in
+    each), in order.
     """
 
     groups: tuple[tuple[int, int], ...]
@@ -43,8 +44,8 @@ class Plan:
 @dataclass(slots=True, frozen=True)
 class View:
     """
-    Hold what the runner and the plan generators may look at: the request, the hosts in host order that match it, and
-    how many tasks each could take now.
+    Hold what the runner and the plan generators may look at: the request, the hosts in host order
+    that match it, and how many tasks each could take now.
 
     ``fits`` is 0 on a host that doesn't match.
     """

@@ -1,8 +1,8 @@
 """
 The one runner of all allocators: guards, plans, buckets, rollback, assembly.
 
-A placement changes nothing: it reads the columns and returns an outcome. What is claimed is committed only by applying
-the dispatch, so a failure on the way leaves every counter as it was.
+A placement changes nothing: it reads the columns and returns an outcome. What is claimed is
+committed only by applying the dispatch, so a failure on the way leaves every counter as it was.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Pending:
     """
     Say that the job can't start now; ``reasons`` works out every reason when somebody needs them.
 
-    ``signature`` tells two pending outcomes of one request apart exactly when their reason sets differ.
+    ``signature`` tells two pending outcomes of one request apart exactly when their reason sets
+    differ.
     """
 
     signature: tuple[object, ...]
@@ -161,8 +162,9 @@ class PlacementRunner:
         self, request: Request, fits: Column, members: list[FastAllocator]
     ) -> Pending:
         """
-        Describe the failure without working out its reasons: a slots-only request that fails is short of slots on
-        every host that takes jobs, so only the hosts' status can make its reasons differ.
+        Describe the failure without working out its reasons: a slots-only request that fails is
+        short of slots on every host that takes jobs, so only the hosts' status can make its reasons
+        differ.
         """
         capacity = self._capacity
         matching = capacity.takes_jobs
@@ -185,8 +187,9 @@ class PlacementRunner:
 
     def _place_plainly(self, request: Request, members: Sequence[Allocator]) -> Placed | Pending:
         """
-        Place literally by the specification: the greatest count that any member can place, then the first member
-        that places it; each member's plans in order; the first plan that is satisfied whole wins.
+        Place literally by the specification: the greatest count that any member can place, then the
+        first member that places it; each member's plans in order; the first plan that is satisfied
+        whole wins.
         """
         record = PendRecord()
         view = View(request, self._capacity, self.fits(request))
@@ -225,7 +228,8 @@ class PlacementRunner:
 
     def _try_plan(self, plan: Plan, view: View, record: PendRecord) -> Picked | None:
         """
-        Give each bucket the first host that fits and isn't claimed; a bucket without one gives up every claim.
+        Give each bucket the first host that fits and isn't claimed; a bucket without one gives up
+        every claim.
         """
         claims: dict[int, int] = {}
         for bucket in plan.buckets():
@@ -239,7 +243,8 @@ class PlacementRunner:
         self, bucket: int, claims: dict[int, int], view: View, record: PendRecord
     ) -> int | None:
         """
-        Iterate afresh over the matching hosts: one too small for a large bucket may fit a later, smaller one.
+        Iterate afresh over the matching hosts: one too small for a large bucket may fit a later,
+        smaller one.
         """
         for host in np.flatnonzero(self._capacity.takes_jobs).tolist():
             if host in claims:
@@ -253,7 +258,8 @@ class PlacementRunner:
 
     def _shortages(self, request: Request, host: int, bucket: int) -> Iterator[tuple[str, int]]:
         """
-        Yield each resource that the host is short of for a bucket, with the amount requested in thousandths.
+        Yield each resource that the host is short of for a bucket, with the amount requested in
+        thousandths.
         """
         capacity = self._capacity
         if capacity.usable[host] < bucket:
@@ -267,7 +273,8 @@ class PlacementRunner:
 
 def assemble(request: Request, picked: Picked, allocator: str) -> Allocation:
     """
-    Build the allocation: one share per claimed host, in claim order, neighbours with equal shares as one run.
+    Build the allocation: one share per claimed host, in claim order, neighbours with equal shares
+    as one run.
     """
     runs: list[HostRun] = []
     for hosts, tasks in picked:
@@ -288,7 +295,8 @@ def assemble(request: Request, picked: Picked, allocator: str) -> Allocation:
 
 def _joined(runs: list[HostRun]) -> tuple[HostRun, ...]:
     """
-    Join runs that follow each other with equal shares, so that the same claims give the same runs however picked.
+    Join runs that follow each other with equal shares, so that the same claims give the same runs
+    however picked.
     """
     if len(runs) < 2:
         return tuple(runs)

@@ -1,7 +1,8 @@
 """
 What a failed placement leaves behind: which hosts were short of what.
 
-``PendRecord`` collects it as the plain runner goes. ``reasons_of_columns`` gives the same from the columns.
+``PendRecord`` collects it as the plain runner goes. ``reasons_of_columns`` gives the same from the
+columns.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class PendRecord:
 
     def reasons(self, request: Request, capacity: Capacity) -> tuple[PendReason, ...]:
         """
-        Return every reason: of the whole job, of hosts that take no jobs, and of hosts that are short.
+        Return every reason: of the whole job, of hosts that take no jobs, and of hosts that are
+        short.
         """
         found = list(self.whole)
         for resource in (SLOTS, *(need.resource for need in request.needs)):
@@ -97,16 +99,15 @@ def spans_of(hosts: Column, available: Column) -> tuple[HostSpan, ...]:
     cuts = np.flatnonzero((np.diff(hosts) != 1) | (np.diff(amounts) != 0)) + 1
     edges = [0, *cuts.tolist(), len(hosts)]
     return tuple(
-        HostSpan(
-            first=int(hosts[start]), hosts=stop - start, available_milli=int(amounts[start])
-        )
+        HostSpan(first=int(hosts[start]), hosts=stop - start, available_milli=int(amounts[start]))
         for start, stop in zip(edges, edges[1:], strict=False)
     )
 
 
 def tasks_by_resource(request: Request, capacity: Capacity, tasks_limit: int) -> list[Column]:
     """
-    Return, for slots and then for each need, how many tasks each host could take by that resource alone.
+    Return, for slots and then for each need, how many tasks each host could take by that resource
+    alone.
 
     An amount per host that fits doesn't bound the tasks: it then counts as ``tasks_limit``.
     """
@@ -141,21 +142,24 @@ def status_reasons(
     ]
 
 
-def smallest_failed(
-    tasks: int, fits: Column, limit: Column, *, even: bool
-) -> Column:
+def smallest_failed(tasks: int, fits: Column, limit: Column, *, even: bool) -> Column:
     """
-    Return, per host, the smallest bucket above ``limit`` that the host was tried with and failed, 0 when none was.
+    Return, per host, the smallest bucket above ``limit`` that the host was tried with and failed, 0
+    when none was.
 
-    Equivalent to: run every plan of ``parjob`` (with even) or the plan [tasks] alone on hosts that can take ``fits``
-    tasks, all of which fail, and note for each host each bucket it was scanned for and too small. Differs in: plans
-    are taken together by the quotient q of their even partition.
+    Equivalent to: run every plan of ``parjob`` (with even) or the plan [tasks] alone on hosts that
+    can take ``fits`` tasks, all of which fail, and note for each host each bucket it was scanned
+    for and too small. Differs in: plans are taken together by the quotient q of their even
+    partition.
 
-    Of the plans with quotient q, k from k_low to k_high buckets, r = tasks - k * q of them of size q + 1:
+    Of the plans with quotient q, k from k_low to k_high buckets, r = tasks - k * q of them of size
+    q + 1:
 
-    1. where r > hosts that can take q + 1: the bucket q + 1 scans every unclaimed host in vain, so every host that
+    1. where r > hosts that can take q + 1: the bucket q + 1 scans every unclaimed host in vain, so
+    every host that
        can't take q + 1 is noted with it;
-    2. else the bucket q scans every unclaimed host in vain, so every host that can't take q is noted with q, and the
+    2. else the bucket q scans every unclaimed host in vain, so every host that can't take q is
+    noted with q, and the
        hosts before the r-th that can take q + 1 are noted with q + 1 where they can't.
     """
     best = np.where((fits < tasks) & (limit < tasks), tasks, 0)
@@ -170,7 +174,8 @@ def smallest_failed(
 
 def _quotients_above(tasks: int, top: int) -> set[int]:
     """
-    Return the smallest quotients of even partitions above ``top``: larger ones can't give a smaller bucket.
+    Return the smallest quotients of even partitions above ``top``: larger ones can't give a smaller
+    bucket.
     """
     found = set()
     for hosts in (tasks // (top + 1), tasks // (top + 1) + 1):
@@ -181,7 +186,8 @@ def _quotients_above(tasks: int, top: int) -> set[int]:
 
 def _note_quotient(tasks: int, each: int, fits: Column, limit: Column, best: Column) -> None:
     """
-    Note what the plans of one quotient note; called with falling quotients, so a later note is never larger.
+    Note what the plans of one quotient note; called with falling quotients, so a later note is
+    never larger.
     """
     hosts_low, hosts_high = tasks // (each + 1) + 1, tasks // each
     if hosts_low > hosts_high:
@@ -210,7 +216,8 @@ def reasons_of_columns(
     """
     Return the shortages of a placement whose every plan failed, from the columns.
 
-    Equivalent to: the ``PendRecord`` of the plain runner. ``matching`` masks the hosts that were candidates.
+    Equivalent to: the ``PendRecord`` of the plain runner. ``matching`` masks the hosts that were
+    candidates.
     """
     tasks = request.tasks_min
     found: list[PendReason] = []
@@ -237,7 +244,8 @@ def _by_requested(
     request: Request, place: int, sizes: Column, numbers: Column
 ) -> list[tuple[int, Column]]:
     """
-    Return (amount requested in thousandths, hosts), smallest amount first; an amount per host is one amount.
+    Return (amount requested in thousandths, hosts), smallest amount first; an amount per host is
+    one amount.
     """
     if place and not request.needs[place - 1].per_task:
         hosts = numbers[sizes > 0]

@@ -1,5 +1,6 @@
 """
-Properties of the core: the fast core decides as the literal one, states rebuild equal, decisions repeat.
+Properties of the core: the fast core decides as the literal one, states rebuild equal, decisions
+repeat.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.amounts import MEM, Amount
 from domain.commands import KillJob, MarkUnreachable, WorkerReport
 from domain.errors import XceError
 from domain.events.workers import JobUsage
-from domain.amounts import MEM, Amount
 from domain.job_states import ENDED, LIVE
 from projections.scheduling.core import Core
 from projections.scheduling.records import StoredState
@@ -25,8 +26,12 @@ from tests.scenario import Scenario
 STEPS = st.lists(
     st.one_of(
         st.tuples(
-            st.just("submit"), st.integers(1, 9), st.sampled_from([None, 50, 100, 300]),
-            st.booleans(), st.integers(0, 1), st.integers(0, 3),
+            st.just("submit"),
+            st.integers(1, 9),
+            st.sampled_from([None, 50, 100, 300]),
+            st.booleans(),
+            st.integers(0, 1),
+            st.integers(0, 3),
         ),
         st.tuples(st.just("submit"), st.integers(1, 4)),
         st.tuples(st.just("finish"), st.integers(0, 50)),
@@ -44,9 +49,7 @@ STEPS = st.lists(
     ),
     max_size=40,
 )
-HOSTS = st.lists(
-    st.tuples(st.integers(0, 6), st.sampled_from([None, 100, 250, 400])), max_size=5
-)
+HOSTS = st.lists(st.tuples(st.integers(0, 6), st.sampled_from([None, 100, 250, 400])), max_size=5)
 CHAINS = st.sampled_from([("parjob", "fill"), ("fill",), ("parjob",)])
 PICKERS = st.sampled_from(["builtin_fcfs", "strict_fcfs"])
 LIMITS = st.sampled_from([1, 2, 5, 10_000])
@@ -156,12 +159,15 @@ def columns(state: State) -> dict[str, list[int]]:
 
 def invariants(state: State) -> None:
     """
-    Check what holds at every moment: capacities respected, one allocation a live job, indexes equal when rebuilt.
+    Check what holds at every moment: capacities respected, one allocation a live job, indexes equal
+    when rebuilt.
     """
     capacity = state.capacity
     assert (capacity.usable >= 0).all()
     assert int(capacity.usable.sum()) == capacity.usable_total
-    assert {job.stream for job in state.stored.jobs.values() if job.state in LIVE} == set(state.live)
+    assert {job.stream for job in state.stored.jobs.values() if job.state in LIVE} == set(
+        state.live
+    )
     used = np.zeros(capacity.hosts, np.int64)
     for job in state.live.values():
         assert job.allocation is not None
@@ -177,7 +183,8 @@ def test_the_fast_core_decides_as_the_literal_one(
     hosts: list[Any], chain: tuple[str, ...], picker: str, most: int, steps: list[Any]
 ) -> None:
     """
-    Safety of every shortcut: the same commands give the same events, byte for byte, and the same state.
+    Safety of every shortcut: the same commands give the same events, byte for byte, and the same
+    state.
     """
     fast = scenarios_of(hosts, chain, picker, most, plain=False)
     slow = scenarios_of(hosts, chain, picker, most, plain=True)
@@ -247,7 +254,8 @@ def test_empty_sessions_change_no_decision(
     hosts: list[Any], chain: tuple[str, ...], picker: str, steps: list[Any]
 ) -> None:
     """
-    Conformance of the pickers: sessions that decide nothing, as a restored core knows, may be inserted anywhere.
+    Conformance of the pickers: sessions that decide nothing, as a restored core knows, may be
+    inserted anywhere.
     """
     once = scenarios_of(hosts, chain, picker, 10_000, plain=False)
     often = scenarios_of(hosts, chain, picker, 10_000, plain=False)

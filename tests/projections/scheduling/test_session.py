@@ -10,7 +10,8 @@ from tests.scenario import Scenario
 
 def test_short_job_passes_a_blocked_wide_one(scenario: Scenario) -> None:
     """
-    A job that can't be placed doesn't stop later ones in greedy FCFS: pending is per job, not per queue.
+    A job that can't be placed doesn't stop later ones in greedy FCFS: pending is per job, not per
+    queue.
     """
     scenario.hosts("h1 slots=4", "h2 slots=2")
     scenario.jobs("A tasks=8", "B tasks=2")
@@ -25,7 +26,8 @@ def test_short_job_passes_a_blocked_wide_one(scenario: Scenario) -> None:
 
 def test_a_wide_job_that_fits_the_empty_cluster_is_not_never(scenario: Scenario) -> None:
     """
-    Never is told from not now: the same job is never on too small a cluster, and only waits on a busy one.
+    Never is told from not now: the same job is never on too small a cluster, and only waits on a
+    busy one.
     """
     scenario.hosts("h1 slots=4", "h2 slots=4")
     scenario.jobs("A tasks=3", "B tasks=6")
@@ -49,7 +51,8 @@ def test_tasks_spread_evenly_over_the_fewest_hosts(scenario: Scenario) -> None:
 
 def test_bucket_too_big_for_a_host_may_still_fit_it_later(scenario: Scenario) -> None:
     """
-    The host iterator is made afresh for each bucket: h1 is too small for 3 tasks but takes the bucket of 2.
+    The host iterator is made afresh for each bucket: h1 is too small for 3 tasks but takes the
+    bucket of 2.
     """
     scenario.hosts("h1 slots=2", "h2 slots=3")
     scenario.jobs("A tasks=5")
@@ -289,7 +292,8 @@ def test_a_session_ends_at_its_most_decisions_and_the_next_goes_on() -> None:
 
 def test_ended_jobs_are_forgotten_in_a_session_that_is_held_anyway(scenario: Scenario) -> None:
     """
-    Memory grows with live jobs: those that ended an hour ago go, enough at once, and never by a session of their own.
+    Memory grows with live jobs: those that ended an hour ago go, enough at once, and never by a
+    session of their own.
     """
     scenario.hosts("h1 slots=9")
     scenario.jobs("A", "B", "C", "D")

@@ -1,0 +1,139 @@
+"""
+Re-deciding a log finds nothing in a sound one, and the first wrong decision in any other.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from domain.event import Event
+from projections.scheduling.core import Core
+from projections.scheduling.placement.allocators import BUILT_IN, ParJob
+from projections.scheduling.placement.plugins import Picked, View
+from projections.scheduling.plugins import Plugins
+from replay.cluster_file import cluster_of_size
+from replay.simulation import Simulation, simulation_settings
+from replay.verify import verify
+from replay.workloads.swf import read_swf
+from store.log import EventLog
+from tests.literal import LiteralFcfs
+
+TRACE = "".join(
+    f"{number} {number} -1 {20 + number % 7} {1 + number % 5} -1 -1 {1 + number % 5}"
+    " 100 -1 1 1 1 -1 1 -1 -1 -1\n"
+    for number in range(1, 60)
+)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> EventLog:
+    """
+    Return the log of a small simulation with plenty of waiting.
+    """
+    (tmp_path / "trace.swf").write_text(TRACE)
+    workload = read_swf(tmp_path / "trace.swf")
+    settings = simulation_settings("builtin_fcfs", ("parjob", "fill"))
+    with EventLog.create(tmp_path / "log", log_id="sim-test") as written:
+        Simulation(workload, cluster_of_size(3, 2), written, settings=settings).run()
+    return EventLog.open(tmp_path / "log", writable=False)
+
+
+def test_a_sound_log_gives_no_difference(log: EventLog) -> None:
+    """
+    Same log, same decisions.
+    """
+    with log:
+        result = verify(log)
+
+        assert log.head() == result.events
+    assert result.is_same
+    assert result.sessions > 20
+    assert result.decisions > 59
+
+
+class _LargestFirstIsForgotten(ParJob):  # type: ignore[misc] - a sabotage of a final class
+    """
+    Take the last hosts instead of the first.
+    """
+
+    def find(self, tasks: int, view: View, total: int) -> Picked | None:
+        picked = super().find(tasks, view, total)
+        return None if picked is None else [(hosts[::-1].copy(), each) for hosts, each in picked]
+
+
+def sabotaged(allocator: bool) -> Plugins:
+    """
+    Return plug-ins with one rule flipped.
+    """
+    if allocator:
+        kept = {plugin.name: plugin for plugin in BUILT_IN}
+        return Plugins(allocators={**kept, "parjob": _LargestFirstIsForgotten()})
+
+    class LastComeFirst(LiteralFcfs):
+        def _key(self, job: object) -> tuple[int, ...]:
+            return tuple(-part for part in super()._key(job))  # type: ignore[arg-type]
+
+    return Plugins(pickers={"builtin_fcfs": LastComeFirst, "strict_fcfs": LastComeFirst})
+
+
+@pytest.mark.parametrize("allocator", [True, False])
+def test_a_core_with_one_rule_flipped_is_caught(log: EventLog, allocator: bool) -> None:
+    """
+    The harness's sabotage: another order of jobs, or of hosts, is found at a position with both
+    decisions.
+    """
+    with log:
+        result = verify(log, plugins=sabotaged(allocator))
+        first = result.differences[0]
+        recorded = next(iter(log.read(first.position - 1, first.position)))
+
+    assert not result.is_same
+    assert first.recorded != first.re_decided
+    assert first.stream == recorded.stream
+    assert recorded.event.TYPE_CODE in first.recorded
+
+
+def test_a_decision_that_was_altered_is_found_at_its_position(log: EventLog) -> None:
+    """
+    Of a log whose checksums are right but in which one dispatch names another host, the position is
+    told.
+    """
+    with log:
+        envelopes = list(log.read())
+    place = next(
+        index for index, found in enumerate(envelopes) if found.event.TYPE_CODE == "job.dispatched"
+    )
+    event: Event = envelopes[place].event
+    allocation = event.allocation  # type: ignore[attr-defined]
+    run = allocation.runs[0].model_copy(update={"first": 2})
+    moved = event.model_copy(update={"allocation": allocation.model_copy(update={"runs": (run,)})})
+    envelopes[place] = envelopes[place]._replace(event=moved)
+
+    class Altered:
+        def read(self, after: int = 0, upto: int | None = None) -> object:
+            return iter(envelopes[after:upto])
+
+    result = verify(Altered())  # type: ignore[arg-type]
+
+    assert envelopes[place].position == result.differences[0].position
+
+
+def test_verify_goes_on_from_the_recorded_decisions(log: EventLog) -> None:
+    """
+    One wrong decision isn't reported as thousands: after it the log holds.
+    """
+    calls = 0
+
+    class OnceWrong(Core):
+        def session(self, now_us: int) -> list[object]:  # type: ignore[override]
+            nonlocal calls
+            calls += 1
+            made = super().session(now_us)
+            return made[:-1] if calls == 5 else made
+
+    with log:
+        result = verify(log, make_core=OnceWrong)  # type: ignore[arg-type]
+
+    assert result.difference_count == 1

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tools.cli import replay_state
 from tools.cli.options import json_option
 from tools.cli.output import counted, say, say_json
 
@@ -25,13 +26,18 @@ DIFFERENT = 1
 
 @click.group(epilog="""
 \b
-Example:
+Examples:
   xce replay verify ~/.local/state/xce
+  xce replay state run1 --at 4711 job:12
+LOG is the directory of a log, or of a cluster; none of these commands changes it.
 """)
 def replay() -> None:
     """
-    Check the decisions of a recorded log.
+    Look at any moment of a log, check its decisions, and try other futures.
     """
+
+
+replay.add_command(replay_state.state)
 
 
 @replay.command(epilog="""

@@ -1,0 +1,216 @@
+"""
+The state at any moment of a log, quickly: from the nearest snapshot below it and the events since.
+
+Besides the snapshots that the scheduler keeps there is a *ladder*: one about every 25,000 events,
+made the first time that somebody passes there. It is a cache beside the log; whoever removes it
+loses nothing but time. A state exists only between steps, so a position inside a step means the
+boundary before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, final
+
+from domain.envelope import Envelope
+from domain.errors import StoreUnavailable
+from projections.scheduling.core import SCHEMA, Core
+from projections.scheduling.plugins import Plugins
+from replay.engine import Log
+from store.log import EventLog
+from store.snapshots import Snapshot, SnapshotStore
+
+LADDER_EVENTS: Final = 25_000
+"""
+The specification names 50,000; folding so many takes about 0.7 s where 0.5 s are left of a second.
+"""
+LADDER: Final = "ladder"
+PROGRESS_EVENTS: Final = 5_000
+
+
+@final
+@dataclass(slots=True)
+class Moment:
+    """
+    Hold the state between two steps.
+
+    Args:
+        core: Folded up to and with ``position``; the caller may go on with it.
+        position: The boundary.
+        asked: The position that was asked for; greater when it lies inside a step.
+    """
+
+    core: Core
+    position: int
+    asked: int
+
+    @property
+    def time_us(self) -> int:
+        """
+        Return the stamp of the last event of the state.
+        """
+        return self.core.state.stored.time_us
+
+
+class Ladder:
+    """
+    Give the state at positions of one log.
+
+    Args:
+        log: Where the events are.
+        kept: Where snapshots may be that somebody else keeps.
+        rungs: Where the ladder is, None to keep none.
+        plugins: Pickers and allocators; the built-in ones when None.
+        every: How many events there are between two rungs.
+        on_progress: Called with a position now and then while events are folded.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        *,
+        kept: Iterable[SnapshotStore] = (),
+        rungs: SnapshotStore | None = None,
+        plugins: Plugins | None = None,
+        every: int = LADDER_EVENTS,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self._log = log
+        self._kept = tuple(kept)
+        self._rungs = rungs
+        self._plugins = plugins
+        self._every = every
+        self._on_progress = on_progress
+
+    def at(self, position: int) -> Moment:
+        """
+        Return the state at the last boundary that isn't after a position.
+
+        Raises:
+            Corrupt: The log doesn't check.
+        """
+        core, start = self._nearest(position)
+        moment = Moment(core, start, position)
+        self.advance(moment, position)
+        return moment
+
+    def advance(self, moment: Moment, position: int) -> None:
+        """
+        Go on to a later position, leaving rungs on the way.
+        """
+        moment.asked = position
+        rung = self._next_rung(moment.position)
+        said = moment.position
+        for step in whole_steps(self._log.read(moment.position, position)):
+            for envelope in step:
+                moment.core.apply(envelope.stamped())
+            moment.position = step[-1].position
+            if moment.position >= rung:
+                self._leave_rung(moment)
+                rung = self._next_rung(moment.position)
+            if self._on_progress is not None and moment.position - said >= PROGRESS_EVENTS:
+                said = moment.position
+                self._on_progress(said)
+
+    def _next_rung(self, position: int) -> int:
+        return (position // self._every + 1) * self._every
+
+    def _nearest(self, position: int) -> tuple[Core, int]:
+        """
+        Return a core from the newest good snapshot of any place, or an empty one.
+        """
+        found = [self._newest_in(place, position) for place in (*self._kept, self._rungs)]
+        good = [one for one in found if one is not None]
+        if not good:
+            return Core(self._plugins), 0
+        best = max(good, key=lambda one: one.position)
+        return Core.restore(best.state, self._plugins), best.position
+
+    def _newest_in(self, place: SnapshotStore | None, position: int) -> Snapshot | None:
+        if place is None:
+            return None
+        return place.newest_good(
+            schema=SCHEMA, head=self._log.head(), digest_at=self._log.digest_at, upto=position
+        )
+
+    def _leave_rung(self, moment: Moment) -> None:
+        """
+        Keep a rung; a cache that can't be written is no error.
+        """
+        if self._rungs is None:
+            return
+        with suppress(StoreUnavailable):
+            self._rungs.put(
+                position=moment.position,
+                schema=SCHEMA,
+                state=moment.core.snapshot(),
+                chain_digest=self._log.digest_at(moment.position),
+                time_us=moment.time_us,
+            )
+
+
+def whole_steps(envelopes: Iterable[Envelope]) -> Iterator[list[Envelope]]:
+    """
+    Yield whole steps; what is left after the last end of a step is none.
+    """
+    step: list[Envelope] = []
+    for envelope in envelopes:
+        step.append(envelope)
+        if envelope.ends_step:
+            yield step
+            step = []
+
+
+def ladder_of(
+    log: EventLog,
+    *,
+    may_write: bool = True,
+    plugins: Plugins | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> Ladder:
+    """
+    Return the ladder of a log in a directory, with the snapshots that are kept beside it.
+
+    Args:
+        log: Open.
+        may_write: Whether rungs that are missing are made.
+        plugins: As in `Ladder`.
+        on_progress: As in `Ladder`.
+    """
+    if log.path is None:
+        return Ladder(log, plugins=plugins, on_progress=on_progress)
+    rungs = beside(log.path, LADDER)
+    kept = _existing(beside(log.path, "snapshots"), log.log_id)
+    return Ladder(
+        log,
+        kept=kept if may_write else (*kept, *_existing(rungs, log.log_id)),
+        rungs=_made(rungs, log.log_id) if may_write else None,
+        plugins=plugins,
+        on_progress=on_progress,
+    )
+
+
+def beside(directory: Path, name: str) -> Path:
+    """
+    Return where something is kept that belongs to a log: in its cluster's directory, or in it.
+    """
+    around = directory.parent
+    is_cluster = directory.name == "log" and (around / "snapshots").is_dir()
+    return (around if is_cluster else directory) / name
+
+
+def _existing(directory: Path, log_id: str) -> tuple[SnapshotStore, ...]:
+    return (SnapshotStore(directory, log_id=log_id),) if directory.is_dir() else ()
+
+
+def _made(directory: Path, log_id: str) -> SnapshotStore | None:
+    """
+    Return the ladder's place, made if need be; None where nothing can be written.
+    """
+    try:
+        return SnapshotStore(directory, log_id=log_id)
+    except StoreUnavailable:
+        return None

@@ -1,0 +1,238 @@
+"""
+Show the state of a core as plain data: the whole of it, or one entity, and what differs.
+
+Plain data is what JSON knows: records become objects in order of their fields, so nothing that a
+record holds can be forgotten here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from domain.allocations import Allocation
+from domain.errors import NotFound, Refused
+from domain.ids import JOB_ID_PATTERN, job_stream
+from domain.plain import to_json
+from domain.reasons import show_grouped
+from projections.scheduling.core import Core
+from projections.scheduling.records import JobRecord, WorkerRecord
+
+Plain = dict[str, Any]
+
+KINDS: Final = ("job", "host", "queue", "cluster", "reasons", "keys", "documents")
+_HOW: Final = (
+    "Give job:12, host:NAME, queue:NAME, cluster, reasons, keys, documents, or a bare name."
+)
+
+
+def digest_of(core: Core) -> str:
+    """
+    Return the SHA-256 of the canonical state: equal states, equal digests.
+    """
+    return hashlib.sha256(core.snapshot()).hexdigest()
+
+
+def plain(record: object) -> Any:
+    """
+    Return a record or value as plain data.
+    """
+    return json.loads(to_json(record))
+
+
+def whole(core: Core) -> Plain:
+    """
+    Return the whole stored state, and what the accounts of each host come to.
+    """
+    state: Plain = json.loads(core.snapshot())
+    state["accounts"] = {
+        worker.name: accounts_of(core, worker) for worker in core.state.hosts
+    }
+    return state
+
+
+def entity(core: Core, text: str) -> Plain:
+    """
+    Return one entity as plain data.
+
+    Raises:
+        NotFound: The state knows none of that name.
+        Refused: The text names no kind of entity.
+    """
+    kind, name = _parsed(core, text)
+    stored = core.state.stored
+    if kind == "job":
+        return job(core, core.state.job(name))
+    if kind == "host":
+        return host(core, core.state.worker(name))
+    if kind == "queue":
+        return _queue(core, name)
+    if kind == "cluster":
+        return plain(stored.cluster) if stored.cluster is not None else {}
+    if kind == "reasons":
+        return {str(number): plain(kept) for number, kept in stored.reason_sets.items()}
+    records: dict[str, Any] = stored.keys if kind == "keys" else stored.documents
+    return {key: plain(record) for key, record in records.items()}
+
+
+def _parsed(core: Core, text: str) -> tuple[str, str]:
+    """
+    Return kind and name; a bare text is a job id, or the name of a host or a queue.
+    """
+    kind, mark, name = text.partition(":")
+    kind = "host" if kind == "worker" else kind
+    if mark and kind in ("job", "host", "queue"):
+        return kind, name.lstrip("0") if kind == "job" else name
+    if not mark and kind in KINDS[3:]:
+        return kind, ""
+    if mark:
+        raise Refused("entity", "must be of a known kind", text, _HOW)
+    if re.fullmatch(JOB_ID_PATTERN, text):
+        return "job", text
+    if text in core.state.stored.workers:
+        return "host", text
+    if text in core.state.stored.queues:
+        return "queue", text
+    raise NotFound("entity", "must be known at that moment", text, _HOW)
+
+
+def job(core: Core, record: JobRecord) -> Plain:
+    """
+    Return a job, with its hosts and its reasons in words.
+    """
+    found = {"job_id": record.job_id, **plain(record)}
+    found["hosts"] = hosts_of(core, record.allocation)
+    found["reasons"] = reasons_of(core, record)
+    return found
+
+
+def hosts_of(core: Core, allocation: Allocation | None) -> str:
+    """
+    Return the hosts of an allocation as LSF writes them: "4*alpha:beta"; "" without one.
+    """
+    if allocation is None:
+        return ""
+    names = core.state.host_names(allocation)
+    return ":".join(f"{tasks}*{name}" if tasks > 1 else name for name, tasks in names)
+
+
+def reasons_of(core: Core, record: JobRecord) -> str:
+    """
+    Return why a job waits by its recorded reason set, "" when it is in none.
+    """
+    kept = core.state.stored.reason_sets.get(record.reason_set)
+    if kept is None:
+        return ""
+    words = show_grouped(kept.reasons)
+    return f"never: {words}" if kept.never else words
+
+
+def host(core: Core, record: WorkerRecord) -> Plain:
+    """
+    Return a host, with its accounts and the jobs on it.
+    """
+    number = record.number
+    jobs = [
+        one.job_id
+        for one in core.state.live.values()
+        if one.allocation is not None
+        and any(run.first <= number < run.first + run.hosts for run in one.allocation.runs)
+    ]
+    return {**plain(record), "accounts": accounts_of(core, record), "jobs": jobs}
+
+
+def accounts_of(core: Core, record: WorkerRecord) -> Plain:
+    """
+    Return what a host has, what is charged on it and what is left; thousandths, slots whole.
+    """
+    capacity, number = core.state.capacity, record.number
+    found: Plain = {
+        "slots": int(capacity.slots[number]),
+        "slots_used": int(capacity.used[number]),
+        "slots_usable": int(capacity.usable[number]),
+    }
+    for name in sorted(capacity.resources):
+        column = capacity.resources[name]
+        if column.total[number] or column.charged[number]:
+            found[name] = {
+                "total_milli": int(column.total[number]),
+                "charged_milli": int(column.charged[number]),
+                "available_milli": int(column.available[number]),
+            }
+    return found
+
+
+def _queue(core: Core, name: str) -> Plain:
+    found = plain(core.state.queue(name))
+    counts: dict[str, int] = {}
+    for record in core.state.stored.jobs.values():
+        if record.spec.queue == name:
+            counts[record.state.value] = counts.get(record.state.value, 0) + 1
+    return {**found, "jobs": dict(sorted(counts.items()))}
+
+
+def job_counts(core: Core) -> dict[str, int]:
+    """
+    Return how many jobs are in each state, by state.
+    """
+    counts: dict[str, int] = {}
+    for record in core.state.stored.jobs.values():
+        counts[record.state.value] = counts.get(record.state.value, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+def stream_of(text: str) -> str:
+    """
+    Return the stream that an entity's text names: 12 and job:12 are the same.
+    """
+    kind, mark, name = text.partition(":")
+    if not mark:
+        return job_stream(text)
+    if kind == "job":
+        return job_stream(name.lstrip("0"))
+    return f"worker:{name}" if kind == "host" else text
+
+
+# ------------------------------------------------------------------------------------- differences
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Change:
+    """
+    Name one value that differs: where it is, and the two values as JSON; None where there is none.
+    """
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+def changes(before: Any, after: Any, path: str = "") -> Iterator[Change]:
+    """
+    Yield every value that differs between two plain states, in order of the first.
+    """
+    if before == after and type(before) is type(after):
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in (*before, *(key for key in after if key not in before)):
+            inner = f"{path}.{key}" if path else str(key)
+            yield from _inner(before, after, key, inner)
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from changes(old, new, f"{path}[{index}]")
+    else:
+        yield Change(path, json.dumps(before), json.dumps(after))
+
+
+def _inner(before: Plain, after: Plain, key: str, path: str) -> Iterator[Change]:
+    if key not in after:
+        yield Change(path, json.dumps(before[key]), None)
+    elif key not in before:
+        yield Change(path, None, json.dumps(after[key]))
+    else:
+        yield from changes(before[key], after[key], path)

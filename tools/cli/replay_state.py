@@ -1,0 +1,256 @@
+"""
+Show the state of a log at any moment, check its invariants, and find when something came true.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tools.cli.options import json_option
+from tools.cli.output import counted, say, say_json, table
+
+if TYPE_CHECKING:
+    from projections.scheduling.core import Core
+    from replay.at import Ladder, Moment
+    from store.log import EventLog
+
+JOBS_SHOWN = 50
+CHANGES_SHOWN = 200
+DIFFERENT = 1
+
+AT_HELP = "A position, a time in UTC (2026-11-29T18:30:00), Unix seconds (@1234.5), or end."
+
+
+def log_argument(command: Callable[..., object]) -> Callable[..., object]:
+    """
+    Add LOG: the directory of a log, or of a cluster.
+    """
+    return click.argument("log", metavar="LOG", type=click.Path(path_type=Path))(command)
+
+
+def progress_option(command: Callable[..., object]) -> Callable[..., object]:
+    """
+    Add --progress.
+    """
+    return click.option(
+        "--progress/--no-progress", default=None,
+        help="Show a progress bar; else only on a terminal.",
+    )(command)
+
+
+@contextmanager
+def bar(
+    head: int, what: str, *, shown: bool | None
+) -> Iterator[Callable[[int], None] | None]:
+    """
+    Give what is called with a position now and then, None when nobody wants to see it.
+    """
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=head)
+        yield lambda position: progress.update(task, completed=position)
+
+
+# ------------------------------------------------------------------------------------------- state
+
+
+@click.command(epilog="""
+\b
+Examples:
+  xce replay state run1 --at 4711
+  xce replay state run1 --at 2026-11-29T18:30:00 job:12
+  xce replay state run1 --at 4711 --diff 4800 host:alpha
+  xce replay state run1 --hash              one line: equal states, equal digests
+An entity is job:12, host:NAME, queue:NAME, cluster, reasons, keys, documents, or a bare name.
+The first question about a long log leaves snapshots beside it (one every 25,000 events), so that
+later ones take less than a second; they can be removed at any time.
+Exit status: 1 when there is no such log or entity, and with --diff when something differs.
+""")
+@log_argument
+@click.argument("entity", metavar="[ENTITY]", required=False)
+@click.option("--at", "moment", default="end", metavar="POSITION|TIME", show_default=True,
+              help=AT_HELP)
+@click.option("--diff", "other", metavar="POSITION|TIME", help="Show what differs at this moment.")
+@click.option("--hash", "as_hash", is_flag=True, help="Print the digest of the state, no more.")
+@progress_option
+@json_option
+def state(
+    log: Path, entity: str | None, moment: str, other: str | None, *,
+    as_hash: bool, progress: bool | None, as_json: bool,
+) -> int:
+    """
+    Show the whole state at any moment, or one entity of it, or what differs between two moments.
+
+    A position inside a step means the boundary before it: only between steps there is a state.
+    """
+    from store.log import EventLog
+
+    with EventLog.open(log, writable=False) as opened:
+        if other is not None:
+            return _differences(
+                opened, (moment, other), entity, progress=progress, as_json=as_json
+            )
+        found = _found(opened, moment, "--at", progress=progress)
+        if as_hash:
+            _show_hash(found, as_json=as_json)
+        elif entity is not None:
+            _show_entity(found, entity, as_json=as_json)
+        elif as_json:
+            from replay.entities import whole
+
+            say_json({**_place(found), "state": whole(found.core)})
+        else:
+            _show_whole(found)
+    return 0
+
+
+def _found(log: EventLog, text: str, field: str, *, progress: bool | None) -> Moment:
+    from replay.moments import parse_moment, position_of
+
+    position = position_of(log, parse_moment(field, text), field=field)
+    with bar(position, "folding", shown=progress) as step:
+        return _ladder(log, step).at(position)
+
+
+def _ladder(log: EventLog, step: Callable[[int], None] | None) -> Ladder:
+    from replay.at import ladder_of
+
+    return ladder_of(log, on_progress=step)
+
+
+def _place(found: Moment) -> dict[str, object]:
+    from replay.entities import digest_of
+
+    return {
+        "position": found.position, "asked": found.asked, "time_us": found.time_us,
+        "hash": digest_of(found.core),
+    }  # fmt: skip
+
+
+def _show_hash(found: Moment, *, as_json: bool) -> None:
+    if as_json:
+        say_json(_place(found))
+        return
+    say(f"{_place(found)['hash']}  position {found.position}")
+
+
+def _say_place(found: Moment) -> None:
+    from replay.moments import show_utc
+
+    say(f"Position {found.position}, {show_utc(found.time_us)}")
+    if found.asked != found.position:
+        say(f"  position {found.asked} lies inside a step; this is the boundary before it")
+
+
+def _show_entity(found: Moment, text: str, *, as_json: bool) -> None:
+    from replay.entities import entity
+
+    shown = entity(found.core, text)
+    if as_json:
+        say_json({**_place(found), "entity": text, "state": shown})
+        return
+    _say_place(found)
+    for path, value in flat(shown):
+        say(f"  {path:<28} {value}")
+
+
+def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """
+    Yield path and text of every value in plain data; what is empty is left out.
+    """
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from flat(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        for index, inner in enumerate(value):
+            yield from flat(inner, f"{path}[{index}]")
+    elif value not in (None, "", []):
+        yield path, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _show_whole(found: Moment) -> None:
+    from replay.entities import digest_of, job_counts
+
+    core = found.core
+    stored = core.state.stored
+    _say_place(found)
+    counts = ", ".join(f"{count:,} {state}" for state, count in job_counts(core).items())
+    say(f"  jobs        {len(stored.jobs):,} known{': ' + counts if counts else ''}")
+    say(f"  hosts       {len(stored.workers):,} with {int(core.state.capacity.slots.sum()):,} "
+        f"slots, {int(core.state.capacity.used.sum()):,} used")
+    say(f"  sessions    {stored.session_number:,}")
+    say(f"  digest      {digest_of(core)}")
+    _show_queues(core)
+    _show_jobs(core)
+
+
+def _show_queues(core: Core) -> None:
+    say()
+    rows = [
+        (queue.name, queue.spec.priority, "open" if queue.spec.is_open else "closed",
+         "active" if queue.spec.is_active else "inactive")
+        for queue in core.state.stored.queues.values()
+    ]  # fmt: skip
+    table(("QUEUE", "PRIORITY", "TAKES JOBS", "STARTS JOBS"), rows, numbers="PRIORITY")
+
+
+def _show_jobs(core: Core) -> None:
+    from domain.job_states import ENDED
+    from replay.entities import hosts_of, reasons_of
+    from replay.moments import show_utc
+
+    jobs = [one for one in core.state.stored.jobs.values() if one.state not in ENDED]
+    if not jobs:
+        return
+    say()
+    rows = [
+        (one.job_id, one.state.value, one.spec.user, one.spec.queue, one.spec.tasks_min,
+         show_utc(one.submit_us), hosts_of(core, one.allocation) or reasons_of(core, one))
+        for one in jobs[:JOBS_SHOWN]
+    ]  # fmt: skip
+    heads = ("JOB", "STATE", "USER", "QUEUE", "TASKS", "SUBMITTED", "WHERE OR WHY")
+    table(heads, rows, numbers="TASKS")
+    if len(jobs) > JOBS_SHOWN:
+        more = counted(len(jobs) - JOBS_SHOWN, "more job")
+        say(f"and {more} that haven't ended; --json has all.")
+
+
+def _differences(
+    log: EventLog, texts: tuple[str, str], entity: str | None, *, progress: bool | None,
+    as_json: bool,
+) -> int:
+    """
+    Show what differs between two moments; return the exit status.
+    """
+    from replay.entities import changes, whole
+    from replay.entities import entity as entity_of
+
+    found, plains = [], []
+    for text, field in zip(texts, ("--at", "--diff"), strict=True):
+        moment = _found(log, text, field, progress=progress)
+        plains.append(whole(moment.core) if entity is None else entity_of(moment.core, entity))
+        found.append(moment)
+    differing = list(changes(plains[0], plains[1]))
+    if as_json:
+        before, after = (_place(one) for one in found)
+        say_json({"before": before, "after": after, "changes": [asdict(one) for one in differing]})
+        return DIFFERENT if differing else 0
+    say(f"Position {found[0].position} -> {found[1].position}: "
+        f"{counted(len(differing), 'value')} differ")
+    for one in differing[:CHANGES_SHOWN]:
+        say(f"  {one.path}: {one.before or '(absent)'} -> {one.after or '(absent)'}")
+    if len(differing) > CHANGES_SHOWN:
+        say(f"and {len(differing) - CHANGES_SHOWN:,} more; --json has all.")
+    return DIFFERENT if differing else 0

@@ -16,7 +16,6 @@ from projections.audit import fold_hosts, fold_jobs, fold_log, fold_reasons, fol
 from projections.audit.fold_state import FoldState, NoRows, RowSource
 from projections.audit.rows.events import EventRow
 
-
 # Raise it whenever the same events give other rows: a read model of another version is made anew.
 FOLD_VERSION = 1
 
@@ -46,9 +45,13 @@ _LEFT_OUT: Any = {"spec": {"program": {"env"}}}
 
 def meaning() -> list[str]:
     """
-    Return what decides, besides the tables, what the rows say: this fold and the shapes of the events.
+    Return what decides, besides the tables, what the rows say: this fold and the shapes of the
+    events.
     """
-    return [str(FOLD_VERSION), *(f"{code} {one.CLASS_VERSION}" for code, one in event_classes().items())]
+    return [
+        str(FOLD_VERSION),
+        *(f"{code} {one.CLASS_VERSION}" for code, one in event_classes().items()),
+    ]
 
 
 def payload_of(event: Event) -> str:
@@ -99,16 +102,23 @@ class Fold:
             state.written.changed["sessions"][session.number] = session
             if ends_step:
                 state.session = None
-        state.written.added["events"].append(EventRow(
-            position, time_us, stream, version, code, actor, cause,
-            None if session is None else session.number, int(ends_step), payload_of(event),
-        ))
+        state.written.added["events"].append(
+            EventRow(
+                position,
+                time_us,
+                stream,
+                version,
+                code,
+                actor,
+                cause,
+                None if session is None else session.number,
+                int(ends_step),
+                payload_of(event),
+            )
+        )
 
     def drain(self) -> dict[str, list[tuple[Any, ...]]]:
         """
         Return the rows to write, by table, since the last time.
         """
         return self.state.drain()
-
-
-

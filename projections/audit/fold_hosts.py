@@ -51,7 +51,8 @@ def _status(host: HostRow) -> str:
 
 def _settle(state: FoldState, host: HostRow, e: Envelope, why: str = "") -> None:
     """
-    Bring a host's status in line with what is known of it: on a change its interval ends, the next begins.
+    Bring a host's status in line with what is known of it: on a change its interval ends, the next
+    begins.
     """
     status = _status(host)
     before = state.host_states.get(host.host)
@@ -61,12 +62,23 @@ def _settle(state: FoldState, host: HostRow, e: Envelope, why: str = "") -> None
     if before is not None:
         before.to_position, before.to_us = e.position, e.time_us
         rows[host.host, before.from_position] = before
-        state.written.added["changes"].append(ChangeRow(
-            e.position, "status", e.time_us, e.actor, e.cause, "worker", host.host,
-            json.dumps(before.status), json.dumps(status),
-        ))
+        state.written.added["changes"].append(
+            ChangeRow(
+                e.position,
+                "status",
+                e.time_us,
+                e.actor,
+                e.cause,
+                "worker",
+                host.host,
+                json.dumps(before.status),
+                json.dumps(status),
+            )
+        )
     host.status = status
-    row = state.host_states[host.host] = HostStateRow(host.host, e.position, e.time_us, status, why, e.actor)
+    row = state.host_states[host.host] = HostStateRow(
+        host.host, e.position, e.time_us, status, why, e.actor
+    )
     rows[host.host, e.position] = row
 
 
@@ -78,8 +90,22 @@ def joined(state: FoldState, e: Envelope, event: WorkerJoined) -> None:
     host = state.hosts.get(event.host_number)
     if host is None:
         host = HostRow(
-            event.host_number, name, e.time_us, e.time_us, event.incarnation, event.slots, None,
-            "{}", "{}", "", 0, 0, 0, "", None, e.position,
+            event.host_number,
+            name,
+            e.time_us,
+            e.time_us,
+            event.incarnation,
+            event.slots,
+            None,
+            "{}",
+            "{}",
+            "",
+            0,
+            0,
+            0,
+            "",
+            None,
+            e.position,
         )
         state.hosts[event.host_number] = host
         state.numbers[name] = event.host_number
@@ -90,11 +116,17 @@ def joined(state: FoldState, e: Envelope, event: WorkerJoined) -> None:
     host.is_unreachable = host.has_left = 0
     host.last_position = e.position
     state.written.changed["hosts"][event.host_number] = host
-    define(state, e, "worker", name, {
-        "slots": event.slots,
-        "resources": json.loads(host.resources),
-        "attributes": json.loads(host.attributes),
-    })
+    define(
+        state,
+        e,
+        "worker",
+        name,
+        {
+            "slots": event.slots,
+            "resources": json.loads(host.resources),
+            "attributes": json.loads(host.attributes),
+        },
+    )
     _settle(state, host, e)
     _contact(state, e, host, "contact back")
 
@@ -128,16 +160,33 @@ def reported(state: FoldState, e: Envelope, event: WorkerReported) -> None:
     host = _host(state, e)
     if host is not None:
         host.last_report_us = e.time_us
-    state.written.added["host_load"].append(HostLoadRow(
-        e.position, name, event.incarnation, e.time_us, amount_of(MEM, event.load), len(event.jobs),
-        amounts_json(event.load),
-    ))
+    state.written.added["host_load"].append(
+        HostLoadRow(
+            e.position,
+            name,
+            event.incarnation,
+            e.time_us,
+            amount_of(MEM, event.load),
+            len(event.jobs),
+            amounts_json(event.load),
+        )
+    )
     usage = state.written.added["rusage"]
     for ordinal, used in enumerate(event.jobs):
-        usage.append(UsageRow(
-            e.position, used.job_id, used.attempt, ordinal, name, e.time_us,
-            amount_of(MEM, used.amounts), used.cpu_us, used.processes, amounts_json(used.amounts),
-        ))
+        usage.append(
+            UsageRow(
+                e.position,
+                used.job_id,
+                used.attempt,
+                ordinal,
+                name,
+                e.time_us,
+                amount_of(MEM, used.amounts),
+                used.cpu_us,
+                used.processes,
+                amounts_json(used.amounts),
+            )
+        )
 
 
 def closed(state: FoldState, e: Envelope, event: WorkerClosed) -> None:

@@ -196,8 +196,6 @@ def submitted(state: FoldState, e: Envelope, event: JobSubmitted) -> None:
     Begin a job.
     """
     job_id = job_of_stream(e.stream)
-    if state.job(job_id) is not None:
-        return
     job = state.jobs[job_id] = LiveJob(job_row(e, event, job_id))
     touch(state, job, e)
     enter(state, job, e, job.row.state)
@@ -268,9 +266,17 @@ def dispatched(state: FoldState, e: Envelope, event: JobDispatched) -> None:
     row.hosts = hosts
     happen(state, job, e, "dispatched")
     job.attempt = AttemptRow(
-        row.job_id, event.attempt, e.position, e.time_us,
-        None if state.session is None else state.session.number, event.index,
-        row.tasks, row.host_count, hosts, first_host, allocation.allocator,
+        row.job_id,
+        event.attempt,
+        e.position,
+        e.time_us,
+        None if state.session is None else state.session.number,
+        event.index,
+        row.tasks,
+        row.host_count,
+        hosts,
+        first_host,
+        allocation.allocator,
         amounts_json(allocation.shared),
     )
     state.written.changed["attempts"][row.job_id, event.attempt] = job.attempt
@@ -281,8 +287,17 @@ def _allocate(state: FoldState, job: LiveJob, e: Envelope, allocation: Allocatio
     changed = state.written.changed["allocations"]
     for index, run in enumerate(allocation.runs):
         held = AllocationRow(
-            job.row.job_id, job.row.attempt, index, run.first, run.hosts, state.host_name(run.first),
-            run.tasks, amounts_json(run.amounts), amount_of(MEM, run.amounts), e.position, e.time_us,
+            job.row.job_id,
+            job.row.attempt,
+            index,
+            run.first,
+            run.hosts,
+            state.host_name(run.first),
+            run.tasks,
+            amounts_json(run.amounts),
+            amount_of(MEM, run.amounts),
+            e.position,
+            e.time_us,
         )
         job.allocations.append(held)
         changed[held.job_id, held.attempt, index] = held
@@ -295,12 +310,21 @@ def kill_ordered(state: FoldState, e: Envelope, event: JobKillOrdered) -> None:
     job_id = job_of_stream(e.stream)
     found(state, e)
     order = OrderRow(
-        event.worker, event.order_number, "kill", job_id, event.attempt, event.why, e.position, e.time_us
+        event.worker,
+        event.order_number,
+        "kill",
+        job_id,
+        event.attempt,
+        event.why,
+        e.position,
+        e.time_us,
     )
     earlier = state.order(event.worker, event.order_number)
     if earlier is not None:
         order.done_position, order.done_us, order.outcome = (
-            earlier.done_position, earlier.done_us, earlier.outcome
+            earlier.done_position,
+            earlier.done_us,
+            earlier.outcome,
         )
     state.written.changed["orders"][event.worker, event.order_number] = order
 
@@ -319,7 +343,11 @@ def end_attempt(state: FoldState, job: LiveJob, e: Envelope, outcome: str, **sai
     job.allocations = []
     if job.attempt is None:
         return
-    job.attempt.end_position, job.attempt.end_us, job.attempt.outcome = e.position, e.time_us, outcome
+    job.attempt.end_position, job.attempt.end_us, job.attempt.outcome = (
+        e.position,
+        e.time_us,
+        outcome,
+    )
     for name, value in said.items():
         setattr(job.attempt, name, value)
     state.written.changed["attempts"][job.attempt.job_id, job.attempt.attempt] = job.attempt
@@ -366,12 +394,19 @@ def finished(state: FoldState, e: Envelope, event: JobFinished) -> None:
         return
     row = job.row
     end_attempt(
-        state, job, e, event.TYPE_CODE, why=event.why, exit_code=event.exit_code,
-        signal=event.signal, cpu_us=event.cpu_us, max_rss_kib=event.max_rss_kib,
+        state,
+        job,
+        e,
+        event.TYPE_CODE,
+        why=event.why,
+        exit_code=event.exit_code,
+        signal=event.signal,
+        cpu_us=event.cpu_us,
+        max_rss_kib=event.max_rss_kib,
     )
     row.exit_code, row.signal = event.exit_code, event.signal
     row.cpu_us, row.max_rss_kib = event.cpu_us, event.max_rss_kib
-    is_well = event.exit_code == 0 and not event.signal
+    is_well = event.exit_code == 0 and event.signal is None and not event.why
     end(state, job, e, "finished well" if is_well else "finished badly", event.why)
 
 

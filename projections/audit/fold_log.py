@@ -9,7 +9,12 @@ from typing import Any
 
 from domain.envelope import Envelope
 from domain.events.refusals import AccessDenied, CommandRefused, ReportIgnored
-from domain.events.scheduler import ClockCorrected, PluginVersion, SchedulerStarted, SchedulerStopped
+from domain.events.scheduler import (
+    ClockCorrected,
+    PluginVersion,
+    SchedulerStarted,
+    SchedulerStopped,
+)
 from domain.events.session import JobsForgotten, SessionHeld
 from projections.audit.fold_state import FoldState
 from projections.audit.rows.events import (
@@ -30,8 +35,14 @@ def scheduler_started(state: FoldState, e: Envelope, event: SchedulerStarted) ->
     Begin a run of the scheduler.
     """
     state.run = SchedulerRunRow(
-        e.position, e.time_us, event.epoch, event.holder, event.boot_id, event.code_version,
-        _plugins(event.pickers), _plugins(event.allocators),
+        e.position,
+        e.time_us,
+        event.epoch,
+        event.holder,
+        event.boot_id,
+        event.code_version,
+        _plugins(event.pickers),
+        _plugins(event.allocators),
     )
     state.written.changed["scheduler_runs"][e.position] = state.run
 
@@ -50,7 +61,9 @@ def clock_corrected(state: FoldState, e: Envelope, event: ClockCorrected) -> Non
     """
     Note that log time went forward.
     """
-    state.written.added["clock_corrections"].append(ClockCorrectionRow(e.position, e.time_us, event.forward_us))
+    state.written.added["clock_corrections"].append(
+        ClockCorrectionRow(e.position, e.time_us, event.forward_us)
+    )
 
 
 def session_held(state: FoldState, e: Envelope, event: SessionHeld) -> None:
@@ -75,30 +88,66 @@ def command_refused(state: FoldState, e: Envelope, event: CommandRefused) -> Non
     """
     Note a refused command.
     """
-    state.written.added["refusals"].append(RefusalRow(
-        e.position, e.time_us, e.actor, "refused", event.command, event.subject, event.field,
-        event.rule, event.value, "", None, None,
-    ))
+    state.written.added["refusals"].append(
+        RefusalRow(
+            e.position,
+            e.time_us,
+            e.actor,
+            "refused",
+            event.command,
+            event.subject,
+            event.field,
+            event.rule,
+            event.value,
+            "",
+            None,
+            None,
+        )
+    )
 
 
 def access_denied(state: FoldState, e: Envelope, event: AccessDenied) -> None:
     """
     Note a denied access.
     """
-    state.written.added["refusals"].append(RefusalRow(
-        e.position, e.time_us, e.actor, "denied", event.action, event.subject, "",
-        "access denied", "", "", None, None,
-    ))
+    state.written.added["refusals"].append(
+        RefusalRow(
+            e.position,
+            e.time_us,
+            e.actor,
+            "denied",
+            event.action,
+            event.subject,
+            "",
+            "access denied",
+            "",
+            "",
+            None,
+            None,
+        )
+    )
 
 
 def report_ignored(state: FoldState, e: Envelope, event: ReportIgnored) -> None:
     """
     Note a report that changed nothing.
     """
-    state.written.added["refusals"].append(RefusalRow(
-        e.position, e.time_us, e.actor, "ignored", event.report, event.job_id, "", event.why, "",
-        event.worker, event.incarnation, event.attempt,
-    ))
+    state.written.added["refusals"].append(
+        RefusalRow(
+            e.position,
+            e.time_us,
+            e.actor,
+            "ignored",
+            event.report,
+            event.job_id,
+            "",
+            event.why,
+            "",
+            event.worker,
+            event.incarnation,
+            event.attempt,
+        )
+    )
 
 
 HANDLERS: dict[str, Any] = {

@@ -16,7 +16,8 @@ from projections.audit.rows.reasons import ListBlockerRow, ReasonDetailRow, Reas
 
 def main_reason(reasons: tuple[PendReason, ...]) -> PendReason:
     """
-    Return the main reason: one of the whole job first, else the one for most hosts; ties in recorded order.
+    Return the main reason: one of the whole job first, else the one for most hosts; ties in
+    recorded order.
     """
     whole = [one for one in reasons if not one.hosts]
     return whole[0] if whole else max(reasons, key=PendReason.host_count)
@@ -34,9 +35,16 @@ def set_changed(state: FoldState, e: Envelope, event: ReasonSetChanged) -> None:
         rows[number, before.from_position] = before
     main = main_reason(event.reasons)
     row = state.reason_sets[number] = ReasonSetRow(
-        number, e.position, e.time_us, None if state.session is None else state.session.number,
-        event.fingerprint, int(event.never), str(main.code), main.text(),
-        show_grouped(event.reasons), max(one.host_count() for one in event.reasons),
+        number,
+        e.position,
+        e.time_us,
+        None if state.session is None else state.session.number,
+        event.fingerprint,
+        int(event.never),
+        str(main.code),
+        main.text(),
+        show_grouped(event.reasons),
+        max(one.host_count() for one in event.reasons),
     )
     rows[number, e.position] = row
     details = state.written.added["reason_details"]
@@ -46,7 +54,13 @@ def set_changed(state: FoldState, e: Envelope, event: ReasonSetChanged) -> None:
 def _detail(e: Envelope, number: int, ordinal: int, reason: PendReason) -> ReasonDetailRow:
     nearest = max(reason.hosts, key=lambda span: span.available_milli, default=None)
     return ReasonDetailRow(
-        number, e.position, ordinal, str(reason.code), reason.text(), reason.resource, reason.detail,
+        number,
+        e.position,
+        ordinal,
+        str(reason.code),
+        reason.text(),
+        reason.resource,
+        reason.detail,
         reason.requested_milli,
         None if nearest is None else nearest.available_milli,
         None if nearest is None else nearest.first,

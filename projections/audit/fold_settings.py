@@ -1,7 +1,8 @@
 """
 Definitions to rows: every changed field, old and new, and what holds now.
 
-An event that carries a definition carries it in a field named ``spec`` or ``settings``; so a kind of
+An event that carries a definition carries it in a field named ``spec`` or ``settings``; so a kind
+of
 entity that is new in the vocabulary needs a line in the table below and nothing else.
 """
 
@@ -55,7 +56,9 @@ def define(state: FoldState, e: Envelope, kind: str, name: str, content: Json) -
     for field in sorted(old.keys() | new.keys()):
         was, becomes = _text(old, field), _text(new, field)
         if was != becomes:
-            added.append(ChangeRow(e.position, field, e.time_us, e.actor, e.cause, kind, name, was, becomes))
+            added.append(
+                ChangeRow(e.position, field, e.time_us, e.actor, e.cause, kind, name, was, becomes)
+            )
     text = json.dumps(content, ensure_ascii=False)
     row = DefinitionRow(kind, name, e.position, e.time_us, e.actor, text)
     state.definitions[kind, name] = row

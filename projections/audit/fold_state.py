@@ -1,7 +1,8 @@
 """
 What the fold remembers between events, and how it gets that back from the tables after a restart.
 
-Everything here is also in the tables: the fold keeps the rows that may still change, and asks for a row
+Everything here is also in the tables: the fold keeps the rows that may still change, and asks for
+a row
 that it doesn't hold. So a kill between any two transactions loses nothing.
 """
 
@@ -27,7 +28,8 @@ KEY_INDEXES = 1_000_000
 
 class RowSource(Protocol):
     """
-    Read whole rows of the tables; the recorder is one, an empty one serves a fold without a database.
+    Read whole rows of the tables; the recorder is one, an empty one serves a fold without a
+    database.
     """
 
     def rows(self, table: Table, where: str, values: tuple[object, ...] = ()) -> Iterable[Any]:
@@ -76,7 +78,9 @@ class Written:
 
     def __init__(self) -> None:
         self.tables = tables()
-        self.added: dict[str, list[Any]] = {name: [] for name, one in self.tables.items() if one.grows}
+        self.added: dict[str, list[Any]] = {
+            name: [] for name, one in self.tables.items() if one.grows
+        }
         self.changed: dict[str, dict[Any, Any]] = {
             name: {} for name, one in self.tables.items() if not one.grows
         }
@@ -213,7 +217,8 @@ class FoldState:
 
     def hosts_text(self, allocation: Allocation) -> tuple[str, str]:
         """
-        Return the hosts of an allocation with their tasks ("4*h1 2*h2..h9"), and the first host's name.
+        Return the hosts of an allocation with their tasks ("4*h1 2*h2..h9"), and the first host's
+        name.
         """
         key = tuple((run.first, run.hosts, run.tasks) for run in allocation.runs)
         known = self._texts.get(key)

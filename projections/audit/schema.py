@@ -1,7 +1,9 @@
 """
-What a table of the read model is: a row class says its columns, and everything else is made from that.
+What a table of the read model is: a row class says its columns, and everything else is made from
+that.
 
-The statements that create and fill the tables, their documentation and the metadata for Datasette all
+The statements that create and fill the tables, their documentation and the metadata for Datasette
+all
 come from here, so that a column can't exist without its description.
 """
 
@@ -101,7 +103,9 @@ class Table:
         kinds = [column.kind for column in self.columns if column.name in self.key]
         has_row_id = kinds == ["INTEGER"]
         body = ",\n  ".join(lines)
-        return f'CREATE TABLE "{self.name}" (\n  {body}\n) STRICT' + ("" if has_row_id else ", WITHOUT ROWID")
+        return f'CREATE TABLE "{self.name}" (\n  {body}\n) STRICT' + (
+            "" if has_row_id else ", WITHOUT ROWID"
+        )
 
     @cached_property
     def index_sql(self) -> tuple[str, ...]:
@@ -112,7 +116,9 @@ class Table:
         for index in self.indexes:
             name = f"{self.name}_by_{'_'.join(index.columns)}"
             where = f" WHERE {index.where}" if index.where else ""
-            statements.append(f'CREATE INDEX "{name}" ON "{self.name}" ({", ".join(index.columns)}){where}')
+            statements.append(
+                f'CREATE INDEX "{name}" ON "{self.name}" ({", ".join(index.columns)}){where}'
+            )
         return tuple(statements)
 
     @cached_property

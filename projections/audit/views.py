@@ -10,8 +10,14 @@ FOREVER = 9223372036854775807  # later than any position
 
 # Type codes of what the core decides; everything else came in from outside.
 DECISIONS = (
-    "session.held", "reasons.set_changed", "list.held_back", "job.pended", "job.dispatched",
-    "job.kill_ordered", "job.ended", "jobs.forgotten",
+    "session.held",
+    "reasons.set_changed",
+    "list.held_back",
+    "job.pended",
+    "job.dispatched",
+    "job.kill_ordered",
+    "job.ended",
+    "jobs.forgotten",
 )
 
 # Type codes of what a user's command made of itself, with the command in words.
@@ -39,18 +45,26 @@ _ENTITY = """CASE
     WHEN e.stream LIKE 'job:%' THEN ltrim(substr(e.stream, 5), '0')
     WHEN instr(e.stream, ':') > 0 THEN substr(e.stream, instr(e.stream, ':') + 1)
     ELSE '' END"""
-_KIND = "CASE WHEN instr(e.stream, ':') > 0 THEN substr(e.stream, 1, instr(e.stream, ':') - 1) ELSE e.stream END"
+_KIND = (
+    "CASE WHEN instr(e.stream, ':') > 0 THEN substr(e.stream, 1, instr(e.stream, ':') - 1) "
+    "ELSE e.stream END"
+)
 
 
 def _time(column: str) -> str:
-    return f"strftime('%Y-%m-%dT%H:%M:%S', {column} / 1000000, 'unixepoch') || printf('.%06dZ', {column} % 1000000)"
+    whole = f"strftime('%Y-%m-%dT%H:%M:%S', {column} / 1000000, 'unixepoch')"
+    return f"{whole} || printf('.%06dZ', {column} % 1000000)"
 
 
 def _listed(words: tuple[str, ...]) -> str:
     return ", ".join(f"'{word}'" for word in words)
 
 
-_COMMAND_CASE = "CASE e.type " + " ".join(f"WHEN '{code}' THEN '{words}'" for code, words in COMMANDS.items()) + " END"
+_COMMAND_CASE = (
+    "CASE e.type "
+    + " ".join(f"WHEN '{code}' THEN '{words}'" for code, words in COMMANDS.items())
+    + " END"
+)
 
 DECISIONS_VIEW = View(
     "decisions",
@@ -65,13 +79,15 @@ DECISIONS_VIEW = View(
         ("object", "Job id, queue or host; empty for a singleton"),
         ("payload", "What was decided, as JSON"),
     ),
-    f"SELECT e.position, {_time('e.time_us')}, e.time_us, e.session, e.type, {_KIND}, {_ENTITY}, e.payload\n"
+    f"SELECT e.position, {_time('e.time_us')}, e.time_us, e.session, e.type, {_KIND}, {_ENTITY}, "
+    f"e.payload\n"
     f"FROM events e WHERE e.type IN ({_listed(DECISIONS)})",
 )
 
 COMMANDS_VIEW = View(
     "commands",
-    "Who did what: every command that changed something, was refused or denied. What it changed, old and new, "
+    "Who did what: every command that changed something, was refused or denied. What it changed, "
+    "old and new, "
     "is in changes at the same position.",
     (
         ("position", "Place in the log"),
@@ -87,33 +103,37 @@ COMMANDS_VIEW = View(
         ("value", "What was given"),
         ("cause", "Command's own id, empty when none"),
     ),
-    f"""SELECT e.position, {_time('e.time_us')}, e.time_us, e.actor, {_COMMAND_CASE}, {_KIND}, {_ENTITY},
+    f"""SELECT e.position, {_time("e.time_us")}, e.time_us, e.actor, {_COMMAND_CASE},
+  {_KIND}, {_ENTITY},
   'done', '', '', '', e.cause
 FROM events e WHERE e.type IN ({_listed(tuple(COMMANDS))})
 UNION ALL
-SELECT r.position, {_time('r.time_us')}, r.time_us, r.actor, r.command, '', r.subject, r.kind, r.field, r.rule,
+SELECT r.position, {_time("r.time_us")}, r.time_us, r.actor, r.command, '', r.subject, r.kind,
+r.field, r.rule,
   r.value, e.cause
 FROM refusals r JOIN events e ON e.position = r.position WHERE r.kind IN ('refused', 'denied')""",
 )
 
-# A wait is cut where the blocker of its list changed, then (when the job isn't behind another) where
-# its reason set changed: the pieces cover the wait without gap or overlap.
-_PIECES = f"""pieces AS (
-  SELECT w.job_id, w.kind, w.reason_set, coalesce(b.blocker, '') AS blocker,
-    max(w.from_position, coalesce(b.from_position, 0)) AS from_position,
-    CASE WHEN b.from_position > w.from_position THEN b.from_us ELSE w.from_us END AS from_us,
-    nullif(min(coalesce(w.to_position, {FOREVER}), coalesce(b.to_position, {FOREVER})), {FOREVER}) AS to_position,
-    CASE WHEN b.to_position < coalesce(w.to_position, {FOREVER}) THEN b.to_us ELSE w.to_us END AS to_us
-  FROM waits w LEFT JOIN list_blockers b ON w.kind <> 'held'
-    AND b.list = CASE WHEN EXISTS (SELECT 1 FROM list_blockers l WHERE l.list = 'queue:' || w.queue)
-      THEN 'queue:' || w.queue ELSE 'cluster' END
-    AND b.from_position < coalesce(w.to_position, {FOREVER})
-    AND coalesce(b.to_position, {FOREVER}) > w.from_position
-)"""
+_IS_BEHIND = "coalesce(b.blocker, '') NOT IN ('', w.job_id)"
+_BEHIND = "'job ' || b.blocker || ' comes first and can''t start yet'"
+_HELD = "'held by its user or an administrator'"
+_NEW = "'new job, not yet considered'"
+
+
+def _case(behind: str, in_set: str, held: str, new: str) -> str:
+    """
+    Return what a column says by what the job waited for.
+    """
+    return (
+        f"CASE WHEN {_IS_BEHIND} THEN {behind} WHEN w.kind = 'set' THEN {in_set} "
+        f"WHEN w.kind = 'held' THEN {held} ELSE {new} END"
+    )
+
 
 PEND_REASONS_VIEW = View(
     "pend_reasons",
-    "Why a job waited, as intervals that sum to its whole waiting time. An interval may have no length: "
+    "Why a job waited, as intervals that sum to its whole waiting time. An interval may have no "
+    "length: "
     "several things can happen at one moment.",
     (
         ("job_id", "Job"),
@@ -126,37 +146,47 @@ PEND_REASONS_VIEW = View(
         ("reasons", "All reasons in words, grouped, with counts of hosts"),
         ("never", "1 when even the empty cluster couldn't hold the job"),
         ("reason_set", "Reason set, NULL when none applies"),
-        ("set_position", "Position of the reason set's event: with reason_set the key of its reason_details"),
+        (
+            "set_position",
+            "Position of the reason set's event: with reason_set the key of its reason_details",
+        ),
         ("blocker", "Job that held this one back, empty when none did"),
     ),
-    f"""WITH {_PIECES}
-SELECT job_id, from_position, from_us, to_position, to_us, 'JOB_BEHIND',
-  'job ' || blocker || ' comes first and can''t start yet',
-  'job ' || blocker || ' comes first and can''t start yet', 0, NULL, NULL, blocker
-FROM pieces WHERE blocker NOT IN ('', job_id)
-UNION ALL
-SELECT job_id, from_position, from_us, to_position, to_us,
-  CASE kind WHEN 'held' THEN 'USER_STOP' ELSE 'JOB_NEW' END,
-  CASE kind WHEN 'held' THEN 'held by its user or an administrator' ELSE 'new job, not yet considered' END,
-  CASE kind WHEN 'held' THEN 'held by its user or an administrator' ELSE 'new job, not yet considered' END,
-  0, NULL, NULL, ''
-FROM pieces WHERE blocker IN ('', job_id) AND kind <> 'set'
-UNION ALL
-SELECT p.job_id, max(p.from_position, coalesce(s.from_position, 0)),
-  CASE WHEN s.from_position > p.from_position THEN s.from_us ELSE p.from_us END,
-  nullif(min(coalesce(p.to_position, {FOREVER}), coalesce(s.to_position, {FOREVER})), {FOREVER}),
-  CASE WHEN s.to_position < coalesce(p.to_position, {FOREVER}) THEN s.to_us ELSE p.to_us END,
-  coalesce(s.main_code, ''), coalesce(s.main_text, 'not in this log'), coalesce(s.summary, 'not in this log'),
-  coalesce(s.never, 0), p.reason_set, s.from_position, ''
-FROM pieces p LEFT JOIN reason_sets s ON s.set_number = p.reason_set
-  AND s.from_position < coalesce(p.to_position, {FOREVER})
-  AND coalesce(s.to_position, {FOREVER}) > p.from_position
-WHERE p.blocker IN ('', p.job_id) AND p.kind = 'set'""",
+    # A wait is cut where the blocker of its list changed and, unless the job is behind that
+    # blocker, where its
+    # reason set changed. Stamps never fall, so the greatest begin and the least end of what
+    # overlaps are those
+    # of the positions too. One plain join: SQLite must be able to carry the condition on the job
+    # inwards.
+    f"""SELECT w.job_id,
+  max(w.from_position, coalesce(b.from_position, 0), coalesce(s.from_position, 0)),
+  max(w.from_us, coalesce(b.from_us, 0), coalesce(s.from_us, 0)),
+  nullif(min(coalesce(w.to_position, {FOREVER}), coalesce(b.to_position, {FOREVER}),
+    coalesce(s.to_position, {FOREVER})), {FOREVER}),
+  nullif(min(coalesce(w.to_us, {FOREVER}), coalesce(b.to_us, {FOREVER}), coalesce(s.to_us,
+  {FOREVER})), {FOREVER}),
+  {_case("'JOB_BEHIND'", "coalesce(s.main_code, '')", "'USER_STOP'", "'JOB_NEW'")},
+  {_case(_BEHIND, "coalesce(s.main_text, 'not in this log')", _HELD, _NEW)},
+  {_case(_BEHIND, "coalesce(s.summary, 'not in this log')", _HELD, _NEW)},
+  {_case("0", "coalesce(s.never, 0)", "0", "0")},
+  {_case("NULL", "w.reason_set", "NULL", "NULL")},
+  {_case("NULL", "s.from_position", "NULL", "NULL")},
+  {_case("b.blocker", "''", "''", "''")}
+FROM waits w
+LEFT JOIN list_blockers b ON w.kind <> 'held'
+  AND b.list = CASE WHEN EXISTS (SELECT 1 FROM list_blockers l WHERE l.list = 'queue:' || w.queue)
+    THEN 'queue:' || w.queue ELSE 'cluster' END
+  AND b.from_position < coalesce(w.to_position, {FOREVER})
+  AND coalesce(b.to_position, {FOREVER}) > w.from_position
+LEFT JOIN reason_sets s ON w.kind = 'set' AND NOT {_IS_BEHIND} AND s.set_number = w.reason_set
+  AND s.from_position < min(coalesce(w.to_position, {FOREVER}), coalesce(b.to_position, {FOREVER}))
+  AND coalesce(s.to_position, {FOREVER}) > max(w.from_position, coalesce(b.from_position, 0))""",
 )
 
 JOB_TIMES_VIEW = View(
     "job_times",
-    "How long each job was in each state, microseconds; what lasts still counts up to the last event of the log.",
+    "How long each job was in each state, microseconds; what lasts still counts up to the last "
+    "event of the log.",
     (
         ("job_id", "Job"),
         ("pend_us", "PEND and WAIT"),
@@ -185,7 +215,8 @@ FROM spans GROUP BY job_id""",
 
 JOB_FIGURES_VIEW = View(
     "job_figures",
-    "Wait, run time and bounded slowdown of jobs that ran and ended, as everywhere else in XCE: wait = dispatch "
+    "Wait, run time and bounded slowdown of jobs that ran and ended, as everywhere else in XCE: "
+    "wait = dispatch "
     "- submit, slowdown = max(1, (wait + run) / max(run, 10 s)).",
     (
         ("job_id", "Job"),
@@ -219,7 +250,8 @@ ALLOCATION_HOSTS_VIEW = View(
         ("from_us", "Since when"),
         ("to_us", "Until when; NULL while it is held"),
     ),
-    """SELECT a.job_id, a.attempt, h.host, h.host_number, a.tasks_per_host, a.amounts, a.from_us, a.to_us
+    """SELECT a.job_id, a.attempt, h.host, h.host_number, a.tasks_per_host, a.amounts,
+  a.from_us, a.to_us
 FROM allocations a JOIN hosts h
   ON h.host_number BETWEEN a.first_number AND a.first_number + a.host_count - 1""",
 )
@@ -238,7 +270,8 @@ REASON_HOSTS_VIEW = View(
         ("requested_milli", "Smallest amount that was tried there, thousandths"),
         ("available_milli", "What it had available, thousandths"),
     ),
-    """SELECT d.set_number, d.from_position, d.code, d.text, d.resource, h.host, h.host_number, d.requested_milli,
+    """SELECT d.set_number, d.from_position, d.code, d.text, d.resource, h.host, h.host_number,
+  d.requested_milli,
   json_extract(span.value, '$[2]')
 FROM reason_details d JOIN json_each(d.hosts) span
 JOIN hosts h ON h.host_number BETWEEN json_extract(span.value, '$[0]')
@@ -246,6 +279,11 @@ JOIN hosts h ON h.host_number BETWEEN json_extract(span.value, '$[0]')
 )
 
 VIEWS = (
-    DECISIONS_VIEW, COMMANDS_VIEW, PEND_REASONS_VIEW, JOB_TIMES_VIEW, JOB_FIGURES_VIEW,
-    ALLOCATION_HOSTS_VIEW, REASON_HOSTS_VIEW,
+    DECISIONS_VIEW,
+    COMMANDS_VIEW,
+    PEND_REASONS_VIEW,
+    JOB_TIMES_VIEW,
+    JOB_FIGURES_VIEW,
+    ALLOCATION_HOSTS_VIEW,
+    REASON_HOSTS_VIEW,
 )

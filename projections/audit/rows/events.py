@@ -11,7 +11,9 @@ from projections.audit.schema import Index, table
 
 
 @table(
-    "events", key="position", grows=True,
+    "events",
+    key="position",
+    grows=True,
     indexes=(
         Index(("stream", "position")),
         Index(("actor", "position"), where="actor <> ''"),
@@ -19,7 +21,8 @@ from projections.audit.schema import Index, table
 )
 class EventRow(NamedTuple):
     """
-    One event of the log, as it was recorded. Environments of programs are left out: they stay in the log.
+    One event of the log, as it was recorded. Environments of programs are left out: they stay in
+    the log.
     """
 
     position: Annotated[int, "Place in the whole log, from 1"]
@@ -34,7 +37,7 @@ class EventRow(NamedTuple):
     payload: Annotated[str, "What it says, as JSON; fields equal to their default are left out"]
 
 
-@table("sessions", key="number", indexes=(Index(("time_us",)),), fixed="position time_us")
+@table("sessions", key="number", fixed="position time_us")
 @dataclass(slots=True)
 class SessionRow:
     """
@@ -53,12 +56,15 @@ class SessionRow:
 
 
 @table(
-    "refusals", key="position", grows=True,
+    "refusals",
+    key="position",
+    grows=True,
     indexes=(Index(("actor", "position")), Index(("subject", "position"))),
 )
 class RefusalRow(NamedTuple):
     """
-    One command that was refused, access that was denied, or report that was ignored; nothing changed.
+    One command that was refused, access that was denied, or report that was ignored; nothing
+    changed.
     """
 
     position: Annotated[int, "Position of the event"]
@@ -75,7 +81,11 @@ class RefusalRow(NamedTuple):
     attempt: Annotated[int | None, "Attempt that the report was about, for ignored"]
 
 
-@table("scheduler_runs", key="position", fixed="started_us epoch holder boot_id code_version pickers allocators")
+@table(
+    "scheduler_runs",
+    key="position",
+    fixed="started_us epoch holder boot_id code_version pickers allocators",
+)
 @dataclass(slots=True)
 class SchedulerRunRow:
     """
@@ -90,7 +100,9 @@ class SchedulerRunRow:
     code_version: Annotated[str, "Version of the program"]
     pickers: Annotated[str, "Known pickers and the versions of their rules, as a JSON object"]
     allocators: Annotated[str, "Known allocators and the versions of their rules, as a JSON object"]
-    stopped_position: Annotated[int | None, "Position of scheduler.stopped; NULL without a good end"] = None
+    stopped_position: Annotated[
+        int | None, "Position of scheduler.stopped; NULL without a good end"
+    ] = None
     stopped_us: Annotated[int | None, "When it stopped in good order"] = None
     stopped_why: Annotated[str | None, "Why it stopped"] = None
 
@@ -109,7 +121,8 @@ class ClockCorrectionRow(NamedTuple):
 @table("forgotten", key="position ordinal", grows=True)
 class ForgottenRow(NamedTuple):
     """
-    One range of job numbers that the scheduler's state dropped, long after they ended; these tables keep them.
+    One range of job numbers that the scheduler's state dropped, long after they ended; these
+    tables keep them.
     """
 
     position: Annotated[int, "Position of jobs.forgotten"]

@@ -39,7 +39,8 @@ class HostRow:
 @dataclass(slots=True)
 class HostStateRow:
     """
-    One interval in which a host had one status; a host's intervals cover its life without gap or overlap.
+    One interval in which a host had one status; a host's intervals cover its life without gap or
+    overlap.
     """
 
     host: Annotated[str, "Host"]
@@ -48,7 +49,9 @@ class HostStateRow:
     status: Annotated[str, "ok, closed, unreachable or left"]
     why: Annotated[str, "Why, empty when not said"]
     actor: Annotated[str, "Who did it; empty for the scheduler itself"]
-    to_position: Annotated[int | None, "Position of the event that ended it; NULL while it lasts"] = None
+    to_position: Annotated[
+        int | None, "Position of the event that ended it; NULL while it lasts"
+    ] = None
     to_us: Annotated[int | None, "End; NULL while it lasts"] = None
 
 
@@ -62,13 +65,17 @@ class HostLoadRow(NamedTuple):
     host: Annotated[str, "Host"]
     incarnation: Annotated[int, "Incarnation of its worker"]
     time_us: Annotated[int, "When"]
-    free_mem_milli: Annotated[int | None, "Free memory, thousandths of a KiB; NULL when not reported"]
+    free_mem_milli: Annotated[
+        int | None, "Free memory, thousandths of a KiB; NULL when not reported"
+    ]
     job_count: Annotated[int, "Jobs whose usage came with the report"]
     load: Annotated[str, "Every figure reported, JSON object of name to thousandths"]
 
 
 @table(
-    "orders", key="host order_number", fixed="kind job_id attempt why ordered_position ordered_us",
+    "orders",
+    key="host order_number",
+    fixed="kind job_id attempt why ordered_position ordered_us",
     indexes=(Index(("job_id",)),),
 )
 @dataclass(slots=True)

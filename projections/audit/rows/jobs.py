@@ -10,14 +10,17 @@ from typing import Annotated, NamedTuple
 from projections.audit.schema import Index, table
 
 _FIXED = (
-    "job_id number array_index user user_group project profile name command uses_shell cwd stdin stdout stderr "
+    "job_id number array_index user user_group project profile name command uses_shell cwd stdin "
+    "stdout stderr "
     "umask env_count resreq needs run_estimate_us submission_key "
     "request_digest more submitted_by submit_position submit_us"
 )
 
 
 @table(
-    "jobs", key="job_key", fixed=_FIXED,
+    "jobs",
+    key="job_key",
+    fixed=_FIXED,
     indexes=(
         Index(("job_id",)),
         Index(("user", "submit_us")),
@@ -44,18 +47,24 @@ class JobRow:
     project: Annotated[str, "Project, empty when none"]
     profile: Annotated[str, "Application profile, empty when none"]
     name: Annotated[str, "Name that the user gave it"]
-    command: Annotated[str, "Command line, arguments quoted as a shell would want them; private to its user"]
+    command: Annotated[
+        str, "Command line, arguments quoted as a shell would want them; private to its user"
+    ]
     uses_shell: Annotated[int, "1 when the command is a text for a shell"]
     cwd: Annotated[str, "Working directory; private to its user"]
     stdin: Annotated[str, "Standard input; private to its user"]
     stdout: Annotated[str, "Standard output; private to its user"]
     stderr: Annotated[str, "Standard error; private to its user"]
     umask: Annotated[int | None, "File mode creation mask"]
-    env_count: Annotated[int, "How many environment variables it was given; they themselves stay in the log"]
+    env_count: Annotated[
+        int, "How many environment variables it was given; they themselves stay in the log"
+    ]
     tasks_min: Annotated[int, "Fewest tasks it starts with"]
     tasks_max: Annotated[int, "Most tasks it can use"]
     resreq: Annotated[str, "Resource requirement as written, one line an option"]
-    needs: Annotated[str, "Amounts it reserves on each host, JSON: resource, thousandths, per task or per host"]
+    needs: Annotated[
+        str, "Amounts it reserves on each host, JSON: resource, thousandths, per task or per host"
+    ]
     user_priority: Annotated[int, "Priority that the user gave it"]
     run_limit_us: Annotated[int | None, "Wall-clock run limit, NULL without one"]
     run_estimate_us: Annotated[int | None, "User's guess of the run time"]
@@ -80,20 +89,25 @@ class JobRow:
     signal: Annotated[int | None, "Signal that ended it"] = None
     end_reason: Annotated[str, "Termination reason, such as TERM_OWNER"] = ""
     cpu_us: Annotated[int | None, "Processor time of its latest execution"] = None
-    max_rss_kib: Annotated[int | None, "Greatest resident memory of its latest execution, KiB"] = None
+    max_rss_kib: Annotated[int | None, "Greatest resident memory of its latest execution, KiB"] = (
+        None
+    )
     kill_requested_by: Annotated[str | None, "Who last asked to end it"] = None
     kill_requested_us: Annotated[int | None, "When that was"] = None
     reason_set: Annotated[int | None, "Reason set that it is in, or was last in"] = None
 
 
 @table(
-    "job_states", key="job_id from_position", fixed="from_us state attempt",
-    indexes=(Index(("state", "from_us")), Index(("from_us",))),
+    "job_states",
+    key="job_id from_position",
+    fixed="from_us state attempt",
+    indexes=(Index(("state", "from_us")),),
 )
 @dataclass(slots=True)
 class JobStateRow:
     """
-    One interval in which a job was in one state; a job's intervals cover its life without gap or overlap.
+    One interval in which a job was in one state; a job's intervals cover its life without gap or
+    overlap.
     """
 
     job_id: Annotated[str, "Job"]
@@ -101,12 +115,19 @@ class JobStateRow:
     from_us: Annotated[int, "Begin"]
     state: Annotated[str, "State"]
     attempt: Annotated[int, "Execution that it belongs to, 0 before the first"]
-    to_position: Annotated[int | None, "Position of the event that ended it; NULL while it lasts"] = None
+    to_position: Annotated[
+        int | None, "Position of the event that ended it; NULL while it lasts"
+    ] = None
     to_us: Annotated[int | None, "End; NULL while it lasts"] = None
 
 
-@table("attempts", key="job_id attempt", fixed="dispatch_position dispatch_us session session_index tasks "
-       "host_count hosts first_host allocator shared")
+@table(
+    "attempts",
+    key="job_id attempt",
+    fixed="dispatch_position dispatch_us session session_index tasks "
+    "host_count hosts first_host allocator shared",
+    indexes=(Index(("dispatch_position",)),),
+)
 @dataclass(slots=True)
 class AttemptRow:
     """
@@ -128,7 +149,9 @@ class AttemptRow:
     start_us: Annotated[int | None, "When a worker started it"] = None
     pid: Annotated[int | None, "Its first process"] = None
     process_group: Annotated[int | None, "Its process group"] = None
-    end_position: Annotated[int | None, "Position of the event that ended it; NULL while it lasts"] = None
+    end_position: Annotated[
+        int | None, "Position of the event that ended it; NULL while it lasts"
+    ] = None
     end_us: Annotated[int | None, "When it ended"] = None
     outcome: Annotated[str | None, "Type of the event that ended it, such as job.finished"] = None
     exit_code: Annotated[int | None, "What the program returned"] = None
@@ -139,14 +162,17 @@ class AttemptRow:
 
 
 @table(
-    "allocations", key="job_id attempt run_index",
-    fixed="first_number host_count first_host tasks_per_host amounts mem_milli from_position from_us",
+    "allocations",
+    key="job_id attempt run_index",
+    fixed="first_number host_count first_host tasks_per_host amounts mem_milli "
+    "from_position from_us",
     indexes=(Index(("first_number", "from_us")),),
 )
 @dataclass(slots=True)
 class AllocationRow:
     """
-    What one execution holds on a run of neighbouring hosts: the same on each. See the view allocation_hosts.
+    What one execution holds on a run of neighbouring hosts: the same on each. See the view
+    allocation_hosts.
     """
 
     job_id: Annotated[str, "Job"]
@@ -160,11 +186,18 @@ class AllocationRow:
     mem_milli: Annotated[int | None, "Memory reserved on each host, thousandths of a KiB"]
     from_position: Annotated[int, "Position of job.dispatched"]
     from_us: Annotated[int, "Since when it is held"]
-    to_position: Annotated[int | None, "Position of the event that gave it back; NULL while it is held"] = None
+    to_position: Annotated[
+        int | None, "Position of the event that gave it back; NULL while it is held"
+    ] = None
     to_us: Annotated[int | None, "When it was given back"] = None
 
 
-@table("rusage", key="position job_id attempt ordinal", grows=True, indexes=(Index(("job_id", "time_us")),))
+@table(
+    "rusage",
+    key="position job_id attempt ordinal",
+    grows=True,
+    indexes=(Index(("job_id", "time_us")),),
+)
 class UsageRow(NamedTuple):
     """
     What one execution was seen to use on one host, as its worker reported it.
@@ -176,7 +209,9 @@ class UsageRow(NamedTuple):
     ordinal: Annotated[int, "Place in the report, from 0"]
     host: Annotated[str, "Reporting host"]
     time_us: Annotated[int, "When it was reported"]
-    mem_milli: Annotated[int | None, "Memory, thousandths of a KiB; NULL when the report doesn't name it"]
+    mem_milli: Annotated[
+        int | None, "Memory, thousandths of a KiB; NULL when the report doesn't name it"
+    ]
     cpu_us: Annotated[int, "Processor time so far"]
     processes: Annotated[int, "Processes"]
     amounts: Annotated[str, "Every amount reported, JSON object of resource to thousandths"]

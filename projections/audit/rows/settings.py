@@ -11,7 +11,9 @@ from projections.audit.schema import Index, table
 
 
 @table(
-    "changes", key="position field", grows=True,
+    "changes",
+    key="position field",
+    grows=True,
     indexes=(Index(("kind", "name", "position")), Index(("actor", "position"))),
 )
 class ChangeRow(NamedTuple):

@@ -1,0 +1,446 @@
+"""
+The story of a job, a host, a queue or any other entity, as queries over the tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from domain.errors import NotFound, Refused
+from domain.ids import job_stream
+from projections.audit.reading import Reading, Row
+from projections.audit.wording import event_of, words
+
+STATES = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN")
+HOST_STATES = ("ok", "closed", "unreachable", "left")
+FOREVER_POSITION = 2**63 - 1
+# Reports come every few seconds; a host's story is told without them unless somebody wants them.
+REPORT = "worker.reported"
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """
+    Say who looks: whoever isn't privileged sees the command and files of their own jobs only.
+    """
+
+    user: str
+    is_privileged: bool = False
+
+    def may_see(self, owner: str) -> bool:
+        """
+        Say whether what is private to a user may be shown.
+        """
+        return self.is_privileged or self.user == owner
+
+
+EVERYTHING = Viewer("", is_privileged=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """
+    Hold one thing that happened.
+
+    Args:
+        position: Its place in the log.
+        time_us: When.
+        actor: Who did it, "" for the scheduler itself.
+        cause: Command or session that it follows from.
+        type_code: Which kind of event it is.
+        text: What happened, in words.
+        changes: Field, old and new value (JSON texts or None) of each thing it changed.
+    """
+
+    position: int
+    time_us: int
+    actor: str
+    cause: str
+    type_code: str
+    text: str
+    changes: tuple[tuple[str, str | None, str | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """
+    Hold one state with its begin and end; until_us is None while it lasts.
+    """
+
+    state: str
+    since_us: int
+    until_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """
+    Hold what is told: lines in order of position, states in order of time, and what period it
+    covers.
+
+    Args:
+        kind: job, worker, queue and so on.
+        name: Of the entity.
+        lines: What happened.
+        spans: States as intervals.
+        in_state_us: How long in each state, up to now_us.
+        position: Last position of the log that is covered.
+        now_us: Time of that position.
+        from_us: Begin of the period told, None for the log's beginning.
+        to_us: Its end, None for the log's end.
+    """
+
+    kind: str
+    name: str
+    lines: tuple[Line, ...]
+    spans: tuple[Span, ...]
+    in_state_us: dict[str, int]
+    position: int
+    now_us: int
+    from_us: int | None = None
+    to_us: int | None = None
+
+    def plain(self) -> dict[str, object]:
+        """
+        Return the story as plain data.
+        """
+        named = {"job_id": self.name} if self.kind == "job" else {}
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            **named,
+            "position": self.position,
+            "now_us": self.now_us,
+            "from_us": self.from_us,
+            "to_us": self.to_us,
+            "events": [_plain_line(line) for line in self.lines],
+            "states": [asdict(span) for span in self.spans],
+            "in_state_us": self.in_state_us,
+        }
+
+
+def _plain_line(line: Line) -> dict[str, object]:
+    plain = asdict(line)
+    plain["changes"] = [
+        {"field": field, "old": _value(old), "new": _value(new)} for field, old, new in line.changes
+    ]
+    return plain
+
+
+def _value(text: str | None) -> object:
+    return None if text is None else json.loads(text)
+
+
+def find_object(reading: Reading, name: str) -> tuple[str, str]:
+    """
+    Return kind and name of what somebody calls by a name: 4711, alpha, or kind:name when that is
+    unclear.
+
+    Raises:
+        NotFound: There is no such thing in this log.
+        Refused: Several kinds have one of that name.
+    """
+    if reading.value("SELECT 1 FROM jobs WHERE job_id = ?", (name,)):
+        return "job", name
+    if name == "cluster":
+        return "cluster", ""
+    if ":" in name:
+        kind, _, rest = name.partition(":")
+        kind = "worker" if kind == "host" else kind
+        found = [(kind, rest)] if _is_known(reading, kind, rest) else []
+    else:
+        kinds = [row["kind"] for row in reading.rows("SELECT DISTINCT kind FROM definitions")]
+        found = [
+            (kind, name) for kind in sorted({*kinds, "worker"}) if _is_known(reading, kind, name)
+        ]
+    if not found:
+        raise NotFound("object", "must be a job, host, queue or other entity of this log", name)
+    if len(found) > 1:
+        kinds = [f"{kind}:{name}" for kind, name in found]
+        raise Refused("object", "must name one thing", name, f"Say which: {' or '.join(kinds)}.")
+    return found[0]
+
+
+def _is_known(reading: Reading, kind: str, name: str) -> bool:
+    if kind == "job":
+        return bool(reading.value("SELECT 1 FROM jobs WHERE job_id = ?", (name,)))
+    stream = f"{kind}:{name}" if name else kind
+    return bool(reading.value("SELECT 1 FROM events WHERE stream = ? LIMIT 1", (stream,)))
+
+
+def story(
+    reading: Reading,
+    name: str,
+    *,
+    viewer: Viewer = EVERYTHING,
+    from_us: int | None = None,
+    to_us: int | None = None,
+    with_reports: bool = False,
+) -> Story:
+    """
+    Return the story of whatever has a name.
+
+    Args:
+        reading: The tables.
+        name: A job id, a host, a queue, or kind:name.
+        viewer: Who looks.
+        from_us: Tell nothing before.
+        to_us: Tell nothing after.
+        with_reports: Tell a host's load reports too.
+
+    Raises:
+        NotFound: There is no such thing in this log.
+        Refused: Several things have that name.
+    """
+    kind, found = find_object(reading, name)
+    period = Period(reading, from_us, to_us)
+    teller = Teller(reading, viewer, period)
+    if kind == "job":
+        return _job_story(teller, found)
+    if kind == "worker":
+        return _host_story(teller, found, with_reports=with_reports)
+    return teller.story(kind, found, teller.stream_lines(f"{kind}:{found}" if found else kind), [])
+
+
+class Period:
+    """
+    Hold which part of the log is told, as positions.
+    """
+
+    def __init__(self, reading: Reading, from_us: int | None, to_us: int | None) -> None:
+        self.from_us, self.to_us = from_us, to_us
+        self.first = 0 if from_us is None else reading.position_at(from_us - 1) + 1
+        self.last = FOREVER_POSITION if to_us is None else reading.position_at(to_us)
+
+    def holds(self, position: int) -> bool:
+        """
+        Say whether a position is told.
+        """
+        return self.first <= position <= self.last
+
+
+class Teller:
+    """
+    Turn rows into lines.
+    """
+
+    def __init__(self, reading: Reading, viewer: Viewer, period: Period) -> None:
+        self.reading = reading
+        self.viewer = viewer
+        self.period = period
+        self._names: dict[int, str] = {}
+
+    def host_name(self, number: int) -> str:
+        """
+        Return the name of a host of a number.
+        """
+        if number not in self._names:
+            found = self.reading.value("SELECT host FROM hosts WHERE host_number = ?", (number,))
+            self._names[number] = found or f"#{number}"
+        return self._names[number]
+
+    def line(self, row: Row, *, is_private: bool = False) -> Line:
+        """
+        Return the line of an event.
+        """
+        event = event_of(row["type"], row["payload"])
+        text = words(event, self.host_name, is_private=is_private)
+        changes = self.reading.rows(
+            "SELECT field, old, new FROM changes WHERE position = ? ORDER BY field",
+            (row["position"],),
+        )
+        return Line(
+            row["position"],
+            row["time_us"],
+            row["actor"],
+            row["cause"],
+            row["type"],
+            text,
+            tuple((one["field"], one["old"], one["new"]) for one in changes),
+        )
+
+    def stream_lines(
+        self, stream: str, *, is_private: bool = False, without: str = ""
+    ) -> list[Line]:
+        """
+        Return the lines of one stream's events within the period.
+        """
+        rows = self.reading.rows(
+            "SELECT * FROM events WHERE stream = ? AND position BETWEEN ? AND ? AND type <> ? "
+            "ORDER BY position",
+            (stream, self.period.first, self.period.last, without),
+        )
+        return [self.line(row, is_private=is_private) for row in rows]
+
+    def at(self, positions: Iterable[int], told: Callable[[Row], Line | None]) -> list[Line]:
+        """
+        Return the lines of the events at some positions within the period.
+        """
+        lines = []
+        for position in positions:
+            if self.period.holds(position):
+                row = self.reading.one("SELECT * FROM events WHERE position = ?", (position,))
+                line = None if row is None else told(row)
+                lines += [] if line is None else [line]
+        return lines
+
+    def refusals(self, subject: str) -> list[Line]:
+        """
+        Return the lines of what was refused, denied or ignored about a subject.
+        """
+        rows = self.reading.rows("SELECT position FROM refusals WHERE subject = ?", (subject,))
+        return self.at((row["position"] for row in rows), self.line)
+
+    def story(self, kind: str, name: str, lines: list[Line], spans: list[Span]) -> Story:
+        """
+        Return lines and states as a story.
+        """
+        now_us = self.reading.last_time_us()
+        totals = {state: 0 for state in (STATES if kind == "job" else HOST_STATES) if spans}
+        for span in spans:
+            if span.state not in ("DONE", "EXIT"):
+                end_us = now_us if span.until_us is None else span.until_us
+                totals[span.state] = totals.get(span.state, 0) + end_us - span.since_us
+        unique = {(line.position, line.text): line for line in lines}
+        ordered = tuple(sorted(unique.values(), key=lambda line: line.position))
+        return Story(
+            kind,
+            name,
+            ordered,
+            tuple(spans),
+            totals,
+            self.reading.position(),
+            now_us,
+            self.period.from_us,
+            self.period.to_us,
+        )
+
+
+def _spans(reading: Reading, query: str, name: str) -> list[Span]:
+    return [
+        Span(row["state"], row["from_us"], row["to_us"]) for row in reading.rows(query, (name,))
+    ]
+
+
+# -------------------------------------------------------------------------------------------- jobs
+
+
+def _job_story(teller: Teller, job_id: str) -> Story:
+    reading = teller.reading
+    owner = reading.value("SELECT user FROM jobs WHERE job_id = ?", (job_id,))
+    own = teller.stream_lines(job_stream(job_id), is_private=not teller.viewer.may_see(owner))
+    reasons = _reason_lines(teller, job_id)
+    told = {line.position: line for line in [*own, *_elsewhere(teller, job_id)]}
+    for line in reasons:
+        first = told.get(line.position)
+        text = (
+            line.text
+            if first is None or first.type_code == "job.pended"
+            else f"{first.text}; {line.text}"
+        )
+        told[line.position] = line if first is None else _with_text(first, text)
+    spans = _spans(
+        reading,
+        "SELECT state, from_us, to_us FROM job_states WHERE job_id = ? ORDER BY from_position",
+        job_id,
+    )
+    return teller.story("job", job_id, [*told.values(), *teller.refusals(job_id)], spans)
+
+
+def _with_text(line: Line, text: str) -> Line:
+    return Line(
+        line.position, line.time_us, line.actor, line.cause, line.type_code, text, line.changes
+    )
+
+
+def _reason_lines(teller: Teller, job_id: str) -> list[Line]:
+    """
+    Return a line for each time that the reasons of a waiting job became others.
+    """
+    rows = teller.reading.rows(
+        "SELECT r.*, e.type, e.cause FROM pend_reasons r JOIN events e ON e.position = "
+        "r.from_position "
+        "WHERE r.job_id = ? AND r.code NOT IN ('JOB_NEW', 'USER_STOP') ORDER BY r.from_position",
+        (job_id,),
+    )
+    lines = []
+    for row in rows:
+        if teller.period.holds(row["from_position"]):
+            begin = "can never start on the cluster as it is: " if row["never"] else "waits: "
+            lines.append(
+                Line(
+                    row["from_position"],
+                    row["from_us"],
+                    "",
+                    row["cause"],
+                    row["type"],
+                    begin + row["reasons"],
+                )
+            )
+    return lines
+
+
+def _elsewhere(teller: Teller, job_id: str) -> list[Line]:
+    """
+    Return what happened to a job in other streams: contact with its host, orders carried out.
+    """
+
+    def told(row: Row) -> Line | None:
+        if row["stream"] == job_stream(job_id):
+            return None
+        line = teller.line(row)
+        host = row["stream"].partition(":")[2]
+        return _with_text(Line(*_without_changes(line)), f"host {host}: {line.text}")
+
+    reading = teller.reading
+    positions = [
+        row["position"]
+        for row in reading.rows(
+            "SELECT from_position AS position FROM job_states WHERE job_id = ? "
+            "UNION SELECT done_position FROM orders WHERE job_id = ? AND done_position IS NOT NULL",
+            (job_id, job_id),
+        )
+    ]
+    return teller.at(positions, told)
+
+
+def _without_changes(line: Line) -> tuple[Any, ...]:
+    return line.position, line.time_us, line.actor, line.cause, line.type_code, line.text
+
+
+# ------------------------------------------------------------------------------------------- hosts
+
+
+def _host_story(teller: Teller, host: str, *, with_reports: bool) -> Story:
+    reading = teller.reading
+    lines = teller.stream_lines(f"worker:{host}", without="" if with_reports else REPORT)
+    number = reading.value("SELECT host_number FROM hosts WHERE host = ?", (host,))
+    rows = reading.rows(
+        "SELECT a.*, j.user FROM allocations a JOIN jobs j ON j.job_id = a.job_id "
+        "WHERE ? BETWEEN a.first_number AND a.first_number + a.host_count - 1 ORDER BY "
+        "a.from_position",
+        (-1 if number is None else number,),
+    )
+    for row in rows:
+        tasks = f"{row['tasks_per_host']} task{'' if row['tasks_per_host'] == 1 else 's'}"
+        who = f"job {row['job_id']} of {row['user']}, attempt {row['attempt']}"
+        begun = (row["from_position"], f"{who}: takes {tasks}")
+        ended = (row["to_position"], f"{who}: gives {tasks} back")
+        for position, text in (begun, ended):
+            if position is not None:
+                lines += teller.at([position], partial(_job_line, text=text))
+    spans = _spans(
+        reading,
+        "SELECT status AS state, from_us, to_us FROM host_states WHERE host = ? ORDER BY "
+        "from_position",
+        host,
+    )
+    return teller.story("worker", host, [*lines, *teller.refusals(host)], spans)
+
+
+def _job_line(row: Row, text: str) -> Line:
+    return Line(row["position"], row["time_us"], row["actor"], row["cause"], row["type"], text)

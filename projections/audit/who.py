@@ -1,0 +1,99 @@
+"""
+Who did what: commands, also refused and denied ones, with what they changed, old and new.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from projections.audit.reading import Reading, Row
+from projections.audit.views import COMMANDS
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """
+    Say which commands are asked for; what is None doesn't matter.
+
+    Args:
+        user: Who did it.
+        about: Job id, queue, host or other name that it was about.
+        command: Words of the command, such as "close host".
+        first_position: From there on.
+        last_position: Up to there.
+        only_refused: Only what was refused or denied.
+        without_submissions: Leave submissions out; on most logs they are nearly everything.
+        limit: So many at most, the latest.
+    """
+
+    user: str | None = None
+    about: str | None = None
+    command: str | None = None
+    first_position: int | None = None
+    last_position: int | None = None
+    only_refused: bool = False
+    without_submissions: bool = False
+    limit: int = 1000
+
+
+def commands(reading: Reading, question: Question) -> list[Row]:
+    """
+    Return the commands asked for, in order of position, each with its changes.
+
+    A change is an object of field, old and new, as JSON values; old is None for what is new.
+    """
+    conditions, values = _conditions(question)
+    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    rows = reading.rows(
+        f"SELECT * FROM commands {where} ORDER BY position DESC LIMIT ?", (*values, question.limit)
+    )
+    return [row | {"changes": _changes(reading, row["position"])} for row in reversed(rows)]
+
+
+def _conditions(question: Question) -> tuple[list[str], list[object]]:
+    chosen: list[tuple[str, object]] = []
+    if question.user is not None:
+        # The second condition lets SQLite use the partial index of actors.
+        chosen.append(("actor = ? AND actor <> ''", question.user))
+    if question.about is not None:
+        chosen.append(("object = ?", question.about))
+    if question.command is not None:
+        chosen.append(("command = ?", question.command))
+    if question.first_position is not None:
+        chosen.append(("position >= ?", question.first_position))
+    if question.last_position is not None:
+        chosen.append(("position <= ?", question.last_position))
+    conditions = [condition for condition, _ in chosen]
+    if question.only_refused:
+        conditions.append("outcome <> 'done'")
+    if question.without_submissions:
+        conditions.append(f"(command <> '{COMMANDS['job.submitted']}' OR outcome <> 'done')")
+    return conditions, [value for _, value in chosen]
+
+
+def _changes(reading: Reading, position: int) -> list[dict[str, object]]:
+    rows = reading.rows(
+        "SELECT field, old, new FROM changes WHERE position = ? ORDER BY field", (position,)
+    )
+    return [
+        {"field": row["field"], "old": _value(row["old"]), "new": _value(row["new"])}
+        for row in rows
+    ]
+
+
+def _value(text: str | None) -> object:
+    return None if text is None else json.loads(text)
+
+
+def change_words(change: dict[str, object]) -> str:
+    """
+    Return a change in words: "priority: 30 -> 40".
+    """
+    if change["old"] is None:
+        return f"{change['field']} = {_shown(change['new'])}"
+    return f"{change['field']}: {_shown(change['old'])} -> {_shown(change['new'])}"
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,198 @@
+"""
+Each event as one sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from domain.allocations import Allocation
+from domain.amounts import MEM, Amount
+from domain.event import Event, event_class
+from domain.events import jobs, refusals, scheduler, session, workers
+from domain.jobs import JobSpec
+from domain.reasons import show_grouped
+from domain.units import show_duration, show_memory, show_milli
+
+HostName = Callable[[int], str]
+HOSTS_SHOWN = 8
+
+
+def event_of(type_code: str, payload: str) -> Event:
+    """
+    Return the event that a row of the table ``events`` was made from, without the environment.
+    """
+    return event_class(type_code).model_validate_json(payload)
+
+
+def amount_words(resource: str, milli: int) -> str:
+    """
+    Return an amount with its unit where it has one.
+    """
+    return show_memory(milli) if resource == MEM else show_milli(milli)
+
+
+def _amounts(amounts: tuple[Amount, ...]) -> str:
+    return ", ".join(f"{one.resource} {amount_words(one.resource, one.milli)}" for one in amounts)
+
+
+def allocation_words(allocation: Allocation, host_name: HostName) -> str:
+    """
+    Return what a job got where: "4*h1 2*h2 .. h9 (mem 2GB each)".
+    """
+    parts = []
+    for run in allocation.runs[:HOSTS_SHOWN]:
+        ends = [run.first] if run.hosts == 1 else [run.first, run.first + run.hosts - 1]
+        held = f" ({_amounts(run.amounts)} each)" if run.amounts else ""
+        parts.append(f"{run.tasks}*{'..'.join(map(host_name, ends))}{held}")
+    more = len(allocation.runs) - HOSTS_SHOWN
+    if more > 0:
+        parts.append(f"and {more} more runs of hosts")
+    shared = f", shared {_amounts(allocation.shared)}" if allocation.shared else ""
+    return " ".join(parts) + shared
+
+
+def spec_words(spec: JobSpec, *, is_private: bool) -> str:
+    """
+    Return what was asked for.
+
+    Args:
+        spec: The job as submitted.
+        is_private: Leave out what only its user may see: the command and its files.
+    """
+    span = (
+        f"{spec.tasks_min}"
+        if spec.tasks_min == spec.tasks_max
+        else f"{spec.tasks_min} to {spec.tasks_max}"
+    )
+    parts = [f"queue {spec.queue}", f"{span} task{'' if span == '1' else 's'}"]
+    named = (("name", spec.name), ("project", spec.project), ("profile", spec.profile))
+    parts += [f"{word} {value}" for word, value in named if value]
+    parts += [f"-R {text}" for text in spec.resreq]
+    for need in spec.needs:
+        each = "task" if need.per_task else "host"
+        parts.append(f"needs {need.resource} {amount_words(need.resource, need.milli)} a {each}")
+    if spec.user_priority:
+        parts.append(f"priority {spec.user_priority}")
+    if spec.run_limit_us is not None:
+        parts.append(f"run limit {show_duration(spec.run_limit_us)}")
+    if spec.program is not None:
+        shell = spec.program.shell
+        told = shlex.join(spec.program.argv) if shell is None else shell
+        parts.append("command private" if is_private else f"command: {told}")
+    return ", ".join(parts)
+
+
+def _finished(event: jobs.JobFinished) -> str:
+    how = "finished, nobody knows how"
+    if event.signal is not None:
+        how = f"ended by signal {event.signal}"
+    elif event.exit_code is not None:
+        how = "done" if event.exit_code == 0 else f"exited with {event.exit_code}"
+    why = f" ({event.why})" if event.why else ""
+    used = f"; processor time {show_duration(event.cpu_us)}" if event.cpu_us else ""
+    memory = (
+        f", memory {show_memory(event.max_rss_kib * 1000)} at most" if event.max_rss_kib else ""
+    )
+    return f"attempt {event.attempt} {how}{why}{used}{memory}"
+
+
+def _joined(event: workers.WorkerJoined) -> str:
+    totals = "".join(
+        f", {one.name} {amount_words(one.name, one.total_milli)}" for one in event.resources
+    )
+    as_what = f"incarnation {event.incarnation}, host number {event.host_number}"
+    return f"joined as {as_what}, {event.slots} slots{totals}"
+
+
+def _reported(event: workers.WorkerReported) -> str:
+    load = _amounts(event.load) or "nothing"
+    jobs_told = f"{len(event.jobs)} job{'' if len(event.jobs) == 1 else 's'}"
+    return f"reported: free {load}; usage of {jobs_told}"
+
+
+def _started(event: jobs.JobStarted) -> str:
+    return f"attempt {event.attempt} started" + (f" as process {event.pid}" if event.pid else "")
+
+
+def _said(why: str) -> str:
+    return f": {why}" if why else ""
+
+
+# One line an event type; whatever is new in the vocabulary shows with its fields until it has one.
+_WORDS: dict[type[Event], Callable[[Any], str]] = {
+    jobs.JobHeld: lambda _: "held",
+    jobs.JobHoldLifted: lambda _: "hold lifted",
+    jobs.JobKillRequested: lambda _: "asked to end",
+    jobs.JobStarted: _started,
+    jobs.JobCouldNotStart: lambda e: f"attempt {e.attempt} could not start{_said(e.why)}",
+    jobs.JobFinished: _finished,
+    jobs.JobPended: lambda e: f"waits, reason set {e.reason_set}",
+    jobs.JobKillOrdered: lambda e: (
+        f"worker {e.worker} ordered to end attempt {e.attempt} (order {e.order_number}): {e.why}"
+    ),
+    jobs.JobEnded: lambda e: f"ended without a worker{_said(e.why)}",
+    workers.WorkerJoined: _joined,
+    workers.WorkerReported: _reported,
+    workers.WorkerClosed: lambda e: f"closed{_said(e.why)}",
+    workers.WorkerOpened: lambda _: "opened",
+    workers.WorkerBecameUnreachable: lambda e: (
+        f"unreachable: silent for {show_duration(e.silent_us)}"
+    ),
+    workers.WorkerCameBack: lambda _: "came back",
+    workers.WorkerLeft: lambda _: "left",
+    workers.WorkerOrderDone: lambda e: f"order {e.order_number} carried out{_said(e.outcome)}",
+    session.SessionHeld: lambda e: f"session {e.number} held",
+    session.ReasonSetChanged: lambda e: (
+        ("can never start: " if e.never else "reasons: ") + show_grouped(e.reasons)
+    ),
+    session.ListHeldBack: lambda e: f"held back by job {e.blocker}, which can't start",
+    session.JobsForgotten: lambda e: (
+        f"{sum(r.last - r.first + 1 for r in e.ranges)} jobs dropped from the state"
+    ),
+    refusals.CommandRefused: lambda e: (
+        f"refused: {e.command} {e.subject}: {e.field} {e.rule}"
+        + (f" (given: {e.value})" if e.value else "")
+    ),
+    refusals.AccessDenied: lambda e: f"denied: {e.action} {e.subject}",
+    refusals.ReportIgnored: lambda e: (
+        f"ignored: {e.report} of {e.worker} about {e.job_id or 'itself'}: {e.why}"
+    ),
+    scheduler.SchedulerStarted: lambda e: (
+        f"scheduler {e.code_version} started by {e.holder}, epoch {e.epoch}"
+    ),
+    scheduler.SchedulerStopped: lambda e: f"scheduler stopped{_said(e.why)}",
+    scheduler.ClockCorrected: lambda e: f"log time moved forward by {show_duration(e.forward_us)}",
+}
+
+
+def words(event: Event, host_name: HostName, *, is_private: bool = False) -> str:
+    """
+    Return an event as one sentence, names as they are (not escaped).
+
+    Args:
+        event: What happened.
+        host_name: Name of a host of a number.
+        is_private: Leave out what only a job's user may see.
+    """
+    if isinstance(event, jobs.JobSubmitted):
+        held = ", held" if event.spec.hold else ""
+        asked = spec_words(event.spec, is_private=is_private)
+        return f"submitted for {event.spec.user}: {asked}{held}"
+    if isinstance(event, jobs.JobDispatched):
+        return (
+            f"dispatched, attempt {event.attempt}: {allocation_words(event.allocation, host_name)}"
+        )
+    known = _WORDS.get(type(event))
+    if known is not None:
+        return known(event)
+    return _generic(event)
+
+
+def _generic(event: Event) -> str:
+    what = event.TYPE_CODE.partition(".")[2].replace("_", " ")
+    fields = event.model_dump(mode="json", exclude_defaults=True)
+    return what + (": " + json.dumps(fields, ensure_ascii=False) if fields else "")

@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.tools import cli_harness as harness
+from tools.cli import client
 
 pytestmark = pytest.mark.slow
 
 SLOTS = 2
+DOCUMENT = Path(client.__file__).parent / "README.md"
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,21 @@ def test_an_empty_environment_and_a_shell_text_are_honoured(live, tmp_path):
     assert 0 == live.wait_state(job_id, "DONE", "EXIT")["exit_code"]
 
     assert "2\n" == out.read_text()
+
+
+def test_files_named_relatively_lie_in_the_directory_of_the_job(live, tmp_path):
+    """
+    As in LSF; the worker's own directory would be nobody's guess.
+    """
+    (tmp_path / "in.txt").write_text("from the input")
+    job_id = live.submit(
+        "--cwd", str(tmp_path), "-i", "in.txt", "-o", "out.txt", "-e", "err.txt", "--shell",
+        "cat; echo wrong >&2")
+
+    assert 0 == live.wait_state(job_id, "DONE", "EXIT")["exit_code"]
+
+    assert "from the input" == (tmp_path / "out.txt").read_text()
+    assert "wrong\n" == (tmp_path / "err.txt").read_text()
 
 
 def test_a_failing_program_ends_exit_with_its_code(live):
@@ -255,6 +272,34 @@ def test_an_inactive_queue_starts_nothing_and_a_closed_one_takes_nothing(live):
     assert 0 == live.run("queues", "open", "normal").returncode
 
     live.wait_state(job_id, "DONE")
+
+
+# ---------------------------------------------------------------------------- what programs rely on
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        (("jobs", "-a"), ("jobs", 0)),
+        (("hosts",), ("hosts", 0)),
+        (("queues",), ("queues", 0)),
+        (("why", "1"), ()),
+        (("history", "1"), ()),
+        (("history", "1"), ("events", 0)),
+    ],
+)
+def test_every_field_that_is_printed_is_documented(live, arguments, path):
+    """
+    The document is the promise to scripts: a field that was forgotten there fails here.
+    """
+    live.wait_state(live.submit("--shell", "true"), "DONE")
+    section = DOCUMENT.read_text().split(f"\n## xce {arguments[0]}\n")[1].partition("\n## ")[0]
+
+    found = live.ask(*arguments)
+    for step in path:
+        found = found[step]
+
+    assert set() == {name for name in found if name not in section}
 
 
 # ------------------------------------------------------------------------------------- refusals

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import socket
 import threading
+from pathlib import Path
 
 import click
 import pytest
@@ -16,6 +17,7 @@ from domain.errors import Conflict, Corrupt, Denied, NotFound, Refused, StoreUna
 from tools.cli import main, submit
 from tools.cli.client import SOCKET_NAME, Client, NoScheduler, error_of
 
+DOCUMENT = Path(main.__file__).parent / "README.md"
 EVERY_COMMAND = sorted(main.COMMANDS)
 
 
@@ -56,6 +58,14 @@ def test_the_list_of_commands_says_what_each_says_of_itself(name):
 
     assert command.name == name
     assert command.help
+
+
+@pytest.mark.parametrize("name", EVERY_COMMAND)
+def test_every_command_is_documented_for_programs(name):
+    """
+    What scripts may rely on is written down, under a heading for each command.
+    """
+    assert f"\n## xce {name}\n" in DOCUMENT.read_text()
 
 
 def test_help_imports_no_heavy_module():

@@ -133,7 +133,7 @@ def job(directory: Path, job_id: str, *, as_json: bool) -> None:
         say_json(answer)
         return
     for name, value in _facts(answer):
-        if value not in (None, "", "-"):
+        if value not in (None, "", "-", 0):
             say(f"{name:<14} {value}")
 
 
@@ -158,7 +158,7 @@ def _facts(job: Json) -> list[tuple[str, Any]]:
         ("Finished", show_time(job.get("finish_us"))),
         ("Exit", show_exit(job)),
         ("Ended by", job.get("why")),
-        ("CPU time", show_duration(job.get("cpu_us"))),
+        ("CPU time", show_duration(job.get("cpu_us") or None)),
         ("Memory peak", show_kib(job.get("max_rss_kib") or None)),
         ("Output", job.get("stdout") or program.get("stdout")),
         ("Errors", job.get("stderr") or program.get("stderr")),

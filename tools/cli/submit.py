@@ -118,16 +118,22 @@ def _program(command: tuple[str, ...], options: dict[str, Any]) -> Json:
     for text in (*command, shell or ""):
         _check_text("command", text)
     variables = environment(options["env"], dict(os.environ))
+    cwd = Path(options["cwd"] or Path.cwd()).absolute()
     return {
         "argv": list(command),
         "shell": shell,
-        "cwd": str(Path(options["cwd"] or Path.cwd()).absolute()),
+        "cwd": str(cwd),
         "env": [{"name": name, "value": value} for name, value in variables.items()],
         "umask": _umask(),
-        "stdin": options["stdin"] or "",
-        "stdout": options["stdout"] or "",
-        "stderr": options["stderr"] or "",
+        **{name: _within(cwd, options[name]) for name in ("stdin", "stdout", "stderr")},
     }
+
+
+def _within(cwd: Path, path: str | None) -> str:
+    """
+    Return a file of the job as an absolute path: relative ones count from the job's directory.
+    """
+    return str(cwd / path) if path else ""
 
 
 def request_of(command: tuple[str, ...], options: dict[str, Any]) -> Json:
@@ -171,7 +177,8 @@ The answer comes after the job is safe on disk. Next: xce jobs, xce why JOB, xce
               help='Resource requirement such as "rusage[mem=500]"; may be given several times.')
 @click.option("-q", "queue", metavar="QUEUE", help="The queue; else the cluster's default.")
 @click.option("-J", "name", metavar="NAME", help="A name for people.")
-@click.option("-W", "run_limit", metavar="[HOURS:]MINUTES", help="Run limit.")
+@click.option("-W", "run_limit", metavar="[HOURS:]MINUTES",
+              help="Run limit; recorded with the job, not enforced yet.")
 @click.option("-i", "stdin", metavar="FILE", help="Standard input; else empty.")
 @click.option("-o", "stdout", metavar="FILE", help="Standard output; else a file of the worker.")
 @click.option("-e", "stderr", metavar="FILE", help="Standard error; else a file of the worker.")

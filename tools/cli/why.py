@@ -32,16 +32,18 @@ def why(directory: Path, job_id: str, *, all_hosts: bool, as_json: bool) -> None
     """
     Say why a job waits, and whether it can ever start; or what became of it.
     """
-    answer = Client(directory).get(f"/v1/jobs/{segment(job_id)}/why")
+    client = Client(directory)
+    answer = client.get(f"/v1/jobs/{segment(job_id)}/why")
     if as_json:
         say_json(answer)
         return
     say(f"Job {job_id} is {answer['state']}: {_verdict(answer)}")
-    if answer.get("since_us") is not None:
-        say(f"  since {show_time(answer['since_us'])}")
-    for words, reasons in _grouped(answer.get("reasons") or ()).items():
+    say(f"  since {show_time(answer['since_us'])}")
+    if answer["reasons"]:
+        say(f"  it asks for {_request(client.get(f'/v1/jobs/{segment(job_id)}'))}")
+    for words, reasons in _grouped(answer["reasons"]).items():
         _show_group(words, reasons, all_hosts=all_hosts)
-    if answer.get("blocker"):
+    if answer["blocker"]:
         say(f"  It is behind job {answer['blocker']}: see xce why {answer['blocker']}")
     say(f"  as of position {answer['position']} of the log")
 
@@ -49,9 +51,17 @@ def why(directory: Path, job_id: str, *, all_hosts: bool, as_json: bool) -> None
 def _verdict(answer: Json) -> str:
     if answer.get("verdict"):
         return str(answer["verdict"])
-    if answer.get("never"):
-        return "it can never start on the cluster as it is."
-    return "it can't start now." if answer.get("reasons") else "nothing holds it back."
+    never = "it can never start on the cluster as it is."
+    return never if answer["never"] else "it can't start now."
+
+
+def _request(job: Json) -> str:
+    """
+    Return what a job asks for, in words.
+    """
+    least, most = job["tasks_min"], job["tasks_max"]
+    tasks = counted(least, "task") if least == most else f"{least:,} to {counted(most, 'task')}"
+    return ", ".join([tasks, *job["resreq"]])
 
 
 def _grouped(reasons: Iterable[Json]) -> dict[str, list[Json]]:

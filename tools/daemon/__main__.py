@@ -21,9 +21,14 @@ def main() -> int:
     parser.add_argument("--dir", required=True, type=Path)
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--worker-slots", type=int)
+    parser.add_argument(
+        "--snapshot-every", type=int, default=DaemonSettings().snapshot_every_events
+    )
     parser.add_argument("--silent-after-s", type=float, default=DaemonSettings().silent_after_s)
     asked = parser.parse_args()
-    settings = DaemonSettings(silent_after_s=asked.silent_after_s)
+    settings = DaemonSettings(
+        silent_after_s=asked.silent_after_s, snapshot_every_events=asked.snapshot_every
+    )
     try:
         return run_scheduler(
             asked.dir, workers=asked.workers, worker_slots=asked.worker_slots, settings=settings

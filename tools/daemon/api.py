@@ -386,15 +386,24 @@ def _endpoint(
     api: Api, method: str, path: str, handler: Handler
 ) -> Callable[[HttpRequest], Awaitable[Response]]:
     async def endpoint(request: HttpRequest) -> Response:
-        try:
-            caller = caller_of(peer_uid(request))
-            check_route(method, path, caller)
-            reply = await handler(api, request, caller)
-        except XceError as error:
-            reply = error_reply(error)
+        reply = await answered(api, method, path, handler, request)
         return Response(reply.body, reply.status, media_type="application/json")
 
     return endpoint
+
+
+async def answered(
+    api: Api, method: str, path: str, handler: Handler, request: HttpRequest
+) -> Reply:
+    """
+    Return the answer of a route to a request: who asks and what they may comes first.
+    """
+    try:
+        caller = caller_of(peer_uid(request))
+        check_route(method, path, caller)
+        return await handler(api, request, caller)
+    except XceError as error:
+        return error_reply(error)
 
 
 def peer_uid(request: HttpRequest) -> int:

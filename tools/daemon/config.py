@@ -23,6 +23,7 @@ class DaemonSettings:
 
     Args:
         cluster_name: What a new cluster is called.
+        snapshot_every_events: How often a new cluster takes snapshots.
         silent_after_s: A worker that said nothing for so long is unreachable.
         batch_max: So many requests at most share one commit.
         body_bytes_max: A larger request is refused.
@@ -30,6 +31,7 @@ class DaemonSettings:
     """
 
     cluster_name: str = "xce"
+    snapshot_every_events: int = 100_000
     silent_after_s: float = 60.0
     batch_max: int = 512
     body_bytes_max: int = 2 << 20
@@ -108,7 +110,7 @@ def first_commands(settings: DaemonSettings) -> tuple[DefineCluster, DefineQueue
         clean_period_us=HOUR_US,
         forget_batch=256,
         key_retention_us=DAY_US,
-        snapshot_every_events=100_000,
+        snapshot_every_events=settings.snapshot_every_events,
     )
     queue = QueueSpec(priority=30, description="for everything that names no queue")
     return DefineCluster(settings=cluster), DefineQueue(queue=DEFAULT_QUEUE, spec=queue)

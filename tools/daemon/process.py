@@ -33,6 +33,7 @@ from tools.daemon.api import Api, build_app
 from tools.daemon.capability import cluster_key
 from tools.daemon.config import ClusterFiles, DaemonSettings, first_commands
 from tools.daemon.engine_thread import EngineThread
+from tools.daemon.hot_routes import HotRoutes
 from tools.daemon.journal import Journal
 from tools.daemon.server import serve, server_of
 
@@ -170,7 +171,7 @@ class _Scheduler:
         self._engine = EngineThread(self._recover, settings, key, journal, self._engine_ended)
         self._begin()
         self._api = Api(self._engine, log, settings, files, key, self._engine.stop)
-        self._server = server_of(build_app(self._api), settings)
+        self._server = server_of(HotRoutes(build_app(self._api), self._api), settings)
 
     def _recover(self) -> Engine:
         began_ns = time.monotonic_ns()

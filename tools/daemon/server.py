@@ -9,7 +9,7 @@ import contextlib
 import socket
 from collections.abc import Iterator
 
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -58,7 +58,7 @@ class ApiServer(Server):
         yield
 
 
-def server_of(app: FastAPI, settings: DaemonSettings) -> ApiServer:
+def server_of(app: ASGIApp, settings: DaemonSettings) -> ApiServer:
     """
     Return a server of the application, with the limits that are set.
     """

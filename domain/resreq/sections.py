@@ -33,7 +33,7 @@ _DIGITS_MAX: Final = 9
 _TIMING: Final = ("duration", "decay", "threshold")
 _PREDEFINED: Final = ("!", "'!'", '"!"')
 _AFFINITY: Final = re.compile(
-    r"affinity\s*\[\s*(core|thread)\s*(?:\(\s*([0-9]+)\s*\))?\s*"
+    r"affinity\s*\[\s*(core|thread)\s*(?:\(\s*([0-9]+)\s*\))?\s*(?:\*\s*([0-9]+)\s*)?"
     r"(?::\s*distribute\s*=\s*(pack|balance)\s*)?\]"
 )
 
@@ -86,11 +86,12 @@ def affinity(token: Token) -> Affinity:
             "affinity[...] only counts: core(n) or thread(n), with distribute=pack or balance",
             "Binding to sockets, NUMA nodes or single CPUs can't be asked for.",
         )
-    count = task_count(token, match[2] or "1")
+    # core(2)*3 asks for three units of two cores each: counted, that is six.
+    count = task_count(token, match[2] or "1") * task_count(token, match[3] or "1")
     return Affinity(
         unit=cast(Literal["core", "thread"], match[1]),
-        count=count,
-        distribute=cast(Literal["", "pack", "balance"], match[3] or ""),
+        count=task_count(token, str(count)),
+        distribute=cast(Literal["", "pack", "balance"], match[4] or ""),
     )
 
 

@@ -195,6 +195,7 @@ def test_affinity_counts_cores_and_threads_only():
         parse("affinity[core(4):distribute=pack]").only.affinity
     )
     assert Affinity(unit="thread") == parse("affinity[thread]").only.affinity
+    assert Affinity(unit="core", count=6) == parse("affinity[core(2)*3]").only.affinity
     for text in ("socket(1)", "numa(1)", "core(2,same=socket)", "core(1):cpubind=core", "core(0)"):
         refusal_of(f"affinity[{text}]")
 

@@ -1,0 +1,44 @@
+"""
+Which vectors ask for what this program leaves out, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from tools.conformance.values import Fields, LeftOut, Vector, cases_of, mappings_of
+
+BACKFILL: Final = "reservation and backfill come with the policies that replay compares"
+FAIRSHARE: Final = "fairshare comes with the policies that replay compares"
+
+_TOPICS: Final = {"fairshare": FAIRSHARE, "backfill": BACKFILL, "reservation": BACKFILL}
+_QUEUE_FIELDS: Final = {
+    "FAIRSHARE": FAIRSHARE,
+    "FAIRSHARE_QUEUES": FAIRSHARE,
+    "SLOT_RESERVE": BACKFILL,
+    "RESOURCE_RESERVE": BACKFILL,
+    "BACKFILL": BACKFILL,
+    "INTERRUPTIBLE_BACKFILL": BACKFILL,
+}
+_SUPERSEDED: Final = {"multi-host job usage is not attributed": "superseded by reports per host"}
+
+
+def refuse_left_out(vector: Vector) -> None:
+    """
+    Do nothing, or say which feature a vector asks for that isn't part of this program.
+
+    Raises:
+        LeftOut: It asks for one.
+    """
+    reason = _TOPICS.get(vector.topic) or _SUPERSEDED.get(vector.title)
+    for fields in _queues(vector):
+        for name in fields:
+            reason = reason or _QUEUE_FIELDS.get(name)
+    if reason is not None:
+        raise LeftOut(reason)
+
+
+def _queues(vector: Vector) -> Iterator[Fields]:
+    for _, case in cases_of(vector.fields):
+        yield from mappings_of(case.get("queues"))

@@ -1,0 +1,153 @@
+"""
+Run vectors of the kind ``select``: which hosts an expression selects, under LSF's default host
+type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from domain.resources import Catalogue, ResourceDescriptor, ValueType
+from domain.resreq.evaluate import SubmissionHost, compile_select
+from domain.resreq.verdicts import with_default_type
+from domain.units import MILLI, parse_memory_milli, parse_milli
+from tools.conformance.names import attribute, catalogue_of, number, used_in
+from tools.conformance.parse import refusal_of, understood, unit_of
+from tools.conformance.values import (
+    Fields,
+    Vector,
+    cases_of,
+    differing,
+    items_of,
+    mapping_of,
+    mappings_of,
+    text_of,
+    texts_of,
+)
+
+MEMORY_DEFAULT: Final = 16000
+LOADS: Final = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it")
+MEMORY: Final = ("mem", "swp", "tmp", "maxmem", "maxswp", "maxtmp")
+
+
+@dataclass(slots=True)
+class VectorHost:
+    """
+    Be a host as a vector describes it, with the defaults that all vectors share.
+    """
+
+    name: str
+    amounts: dict[str, int] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    flags: frozenset[str] = frozenset()
+
+    def amount_milli(self, name: str) -> int | None:
+        """
+        Return a number in thousandths, None where the host has none.
+        """
+        return self.amounts.get(name)
+
+    def text(self, name: str) -> str | None:
+        """
+        Return a text, None where the host has none.
+        """
+        return self.texts.get(name)
+
+    def flag(self, name: str) -> bool:
+        """
+        Say whether the host has a boolean.
+        """
+        return name in self.flags
+
+
+def host_of(fields: Fields, case: Fields) -> VectorHost:
+    """
+    Return the host that a vector's fields describe.
+    """
+    slots = fields.get("slots", 4)
+    numbers: dict[str, object] = dict.fromkeys(LOADS, 0)
+    numbers |= {"cpuf": 1, "slots": slots, "maxslots": slots, "ncpus": fields.get("ncpus", slots)}
+    numbers |= dict.fromkeys(MEMORY, fields.get("maxmem", fields.get("mem", MEMORY_DEFAULT)))
+    numbers |= mapping_of(fields.get("num"))
+    known = (*LOADS, *MEMORY, "cpuf", "slots", "maxslots", "ncpus", "ndisks", "nprocs", "ncores")
+    numbers |= {name: value for name, value in fields.items() if name in known}
+    amounts = {
+        name: _milli(name, value, case) for name, value in numbers.items() if value is not None
+    }
+    if fields.get("load_available") is False:
+        amounts = {
+            name: value for name, value in amounts.items() if name not in LOADS[:] + MEMORY[:3]
+        }
+    name = text_of(fields.get("name"))
+    texts = {"type": "LINUX", "model": "M1", "hname": name, "status": "ok"}
+    texts |= {each: text_of(fields[each]) for each in ("type", "model", "status") if each in fields}
+    texts |= {each: text_of(value) for each, value in mapping_of(fields.get("str")).items()}
+    return VectorHost(name, amounts, texts, frozenset(texts_of(fields.get("bool"))))
+
+
+def _milli(name: str, value: object, case: Fields) -> int:
+    if isinstance(value, int):
+        return value * (unit_of(case).kib * MILLI if name in MEMORY else MILLI)
+    if name in MEMORY:
+        return parse_memory_milli(text_of(value), unit=unit_of(case))
+    return parse_milli(text_of(value))
+
+
+def _catalogue(hosts: Sequence[Fields], case: Fields, texts: Sequence[str]) -> Catalogue:
+    """
+    Return the catalogue of what the hosts have; what they all lack is known by its use.
+    """
+    found: dict[str, ResourceDescriptor] = used_in(texts)
+    for host in hosts:
+        found |= {name: number(name) for name in mapping_of(host.get("num"))}
+        found |= {name: attribute(name, ValueType.STRING) for name in mapping_of(host.get("str"))}
+        found |= {name: attribute(name, ValueType.BOOLEAN) for name in texts_of(host.get("bool"))}
+    for shared in mappings_of(mapping_of(case.get("cluster")).get("shared")):
+        name = text_of(shared.get("name"))
+        found[name] = number(name)
+    declared = catalogue_of({"given": case.get("given")}, (), is_lenient=False)
+    given = {name: declared.get(name) for name in declared.names()}
+    return Catalogue({**found, **{n: d for n, d in given.items() if d is not None}}.values())
+
+
+def differences(vector: Vector) -> list[str]:
+    """
+    Return what differs from what a vector expects.
+    """
+    found = []
+    for label, case in cases_of(vector.fields):
+        found += [f"{label} {line}".strip() for line in _of_case(case)]
+    return found
+
+
+def _of_case(case: Fields) -> list[str]:
+    expect = mapping_of(case.get("expect"))
+    texts = texts_of(case.get("R"))
+    if expect.get("reject") is True:
+        return [] if refusal_of(case, texts) is not None else ["expected a refusal"]
+    hosts = mappings_of(mapping_of(case.get("cluster")).get("hosts"))
+    asked = texts_of(case.get("m"))
+    chosen = _selected(case, hosts, texts, names_hosts=bool(asked))
+    if asked:
+        chosen = [name for name in chosen if name in asked]
+    return differing(f"selected by {list(texts)}", list(items_of(expect.get("selected"))), chosen)
+
+
+def _selected(
+    case: Fields, hosts: Sequence[Fields], texts: Sequence[str], *, names_hosts: bool
+) -> list[str]:
+    catalogue = _catalogue(hosts, case, texts)
+    select = understood(case, texts, catalogue).requirement.compounds[0].primaries[0].select
+    select = with_default_type(
+        select, catalogue, has_requirement=bool(texts), names_hosts=names_hosts
+    )
+    job = mapping_of(case.get("job"))
+    submitted_from = SubmissionHost(
+        text_of(job.get("type") or case.get("submission_type") or "LINUX"),
+        text_of(job.get("model") or "M1"),
+    )
+    test = compile_select(select, catalogue, submitted_from=submitted_from)
+    found = [host_of(fields, case) for fields in hosts]
+    return [host.name for host in found if test(host)]

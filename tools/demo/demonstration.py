@@ -64,9 +64,11 @@ def main() -> int:
         stage.check("the demonstration went to its end", holds=False, seen=error)
     finally:
         stage.clear()
-        if not keep:
+        # What went wrong can only be found out from what is there.
+        is_kept = keep or bool(stage.failures)
+        if not is_kept:
             shutil.rmtree(directory, ignore_errors=True)
-    _farewell(stage, kept=directory if keep else None)
+    _farewell(stage, kept=directory if is_kept else None)
     return 1 if stage.failures else 0
 
 

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, NamedTuple
 
 from eventsourcing.persistence import (
     Mapper,
@@ -135,6 +135,50 @@ def decode(position: int, stream: str, version: int, topic: str, state: bytes) -
         raise UnknownEventType(error.type_code, error.version, position) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Corrupt("schema", position, f"a {topic}", _short(error)) from None
+
+
+class Parts(NamedTuple):
+    """
+    A state taken apart; the payload stays as it is stored.
+    """
+
+    time_us: int
+    actor: str
+    cause: str
+    schema: int
+    ends_step: bool
+    payload: bytes
+
+
+def split_state(state: bytes) -> Parts | None:
+    """
+    Take a state apart, None when it has another shape.
+    """
+    found = _match(state)
+    if found is None or state[-1:] != b"}":
+        return None
+    time_us, actor, cause, schema, within = found.groups()
+    try:
+        payload = state[found.end() : -1]
+        number = int(schema or b"1")
+        return Parts(int(time_us), _text(actor), _text(cause), number, within is None, payload)
+    except ValueError:
+        return None
+
+
+def join_state(parts: Parts) -> bytes:
+    """
+    Put a state together again, as `encode` would.
+    """
+    head = f'{{"t":{parts.time_us}'
+    if parts.actor:
+        head += f',"a":{encode_basestring(parts.actor)}'
+    if parts.cause:
+        head += f',"c":{encode_basestring(parts.cause)}'
+    if parts.schema != 1:
+        head += f',"v":{parts.schema}'
+    tail = ',"e":' if parts.ends_step else ',"l":0,"e":'
+    return b"%b%b}" % ((head + tail).encode(), parts.payload)
 
 
 def decode_rows(rows: Iterable[PlacedRow]) -> Iterator[Envelope]:

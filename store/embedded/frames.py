@@ -11,7 +11,7 @@ import struct
 import sys
 import zlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -41,8 +41,8 @@ COMPRESS_MIN = 64
 
 _HEADER = struct.Struct(">2sBBBxxxQIIQQII32s32s")
 _CRC = struct.Struct(">I")
-_PREFIX = struct.Struct(">BHIB")
-"""Extra columns (none are defined yet), new topics, distinct ids, bytes of a version."""
+_PREFIX = struct.Struct(">BHHB")
+"""Extra columns (none are defined yet), distinct topics, distinct ids, bytes of a version."""
 HEADER_SIZE = _HEADER.size + _CRC.size
 
 Row = tuple[str, int, str, bytes]
@@ -85,12 +85,12 @@ class Columns(NamedTuple):
     """
     The rows of one frame, column by column.
 
-    Fields: topics that the frame brings into the log, in order of their numbers; distinct stream
-    ids, encoded, in order of first appearance; then per row its topic number, the index of its
-    stream id, its version and state.
+    Fields: the distinct topics in order of first appearance; the distinct stream ids, encoded, in
+    order of first appearance; then per row the index of its topic, the index of its stream id, its
+    version and state.
     """
 
-    new_topics: Sequence[str]
+    topic_names: Sequence[str]
     ids: Sequence[bytes]
     topics: Sequence[int]
     id_indexes: Sequence[int]
@@ -107,13 +107,13 @@ class Frame(NamedTuple):
     columns: Columns
 
 
-def topic_mask(numbers: Sequence[int]) -> int:
+def topic_mask(topics: Iterable[str]) -> int:
     """
-    Return the set of topic numbers modulo 64, as bits: what lets a filtered read pass over a frame.
+    Return a set of topics as bits: what lets a filtered read pass over a frame.
     """
     mask = 0
-    for number in set(numbers):
-        mask |= 1 << (number & 63)
+    for topic in topics:
+        mask |= 1 << (zlib.crc32(topic.encode()) & 63)
     return mask
 
 
@@ -131,7 +131,7 @@ def build_frame(
     """
     raw = encode_columns(columns)
     flags = FLAG_LAST if is_last else 0
-    mask = topic_mask(columns.topics)
+    mask = topic_mask(columns.topic_names)
     digest = frame_digest(previous, flags, first_position, len(columns.topics), epoch, mask, raw)
     codec, stored = RAW, raw
     if len(raw) >= COMPRESS_MIN:
@@ -249,11 +249,31 @@ def open_frame(frame: bytes, *, position: int, dictionary: bytes | None = None) 
     return Frame(header, decode_columns(raw, header.events, position=position))
 
 
+def check_follows(header: Header, raw: bytes, last_position: int, last_digest: bytes) -> None:
+    """
+    Check that a frame follows a history and that its digest covers what it holds.
+
+    Raises:
+        Corrupt: Of the kind gap, order or chain.
+    """
+    first = header.first_position
+    if first != last_position + 1:
+        kind = "gap" if first > last_position + 1 else "order"
+        raise Corrupt(kind, min(first, last_position + 1), last_position + 1, first)
+    if header.previous != last_digest:
+        raise Corrupt("chain", first, last_digest.hex(), header.previous.hex())
+    digest = frame_digest(
+        header.previous, header.flags, first, header.events, header.epoch, header.topic_mask, raw
+    )
+    if digest != header.digest:
+        raise Corrupt("chain", first, digest.hex(), header.digest.hex())
+
+
 def encode_columns(columns: Columns) -> bytes:
     """
     Return the uncompressed payload of a frame.
     """
-    topics = [topic.encode() for topic in columns.new_topics]
+    topics = [topic.encode() for topic in columns.topic_names]
     wide = max(columns.versions) >= 1 << 32
     parts = [
         _PREFIX.pack(0, len(topics), len(columns.ids), 8 if wide else 4),
@@ -261,8 +281,8 @@ def encode_columns(columns: Columns) -> bytes:
         *topics,
         _planes("H", list(map(len, columns.ids))),
         *columns.ids,
-        _planes("I", columns.topics),
-        _planes("I", columns.id_indexes),
+        _planes("H", columns.topics),
+        _planes("H", columns.id_indexes),
         _planes("Q" if wide else "I", columns.versions),
         _planes("I", list(map(len, columns.states))),
         *columns.states,
@@ -292,19 +312,19 @@ def _decode_columns(raw: bytes, count: int) -> Columns:
         raise Corrupt("newer", None, "rows without extra columns", f"extra columns {extras:#x}")
     at = _PREFIX.size
     lengths, at = _numbers("H", raw, at, topic_count)
-    new_topics, at = _slices(raw, at, lengths)
+    topic_names, at = _slices(raw, at, lengths)
     lengths, at = _numbers("H", raw, at, id_count)
     ids, at = _slices(raw, at, lengths)
-    topics, at = _numbers("I", raw, at, count)
-    id_indexes, at = _numbers("I", raw, at, count)
+    topics, at = _numbers("H", raw, at, count)
+    id_indexes, at = _numbers("H", raw, at, count)
     versions, at = _numbers("Q" if width == 8 else "I", raw, at, count)
     lengths, at = _numbers("I", raw, at, count)
     states, at = _slices(raw, at, lengths)
-    if at != len(raw) or len(ids) != id_count or (count and max(id_indexes) >= id_count):
+    if at != len(raw) or not count or max(id_indexes) >= id_count or max(topics) >= topic_count:
         message = f"{at} of {len(raw)} bytes"
         raise ValueError(message)
     return Columns(
-        [topic.decode() for topic in new_topics], ids, topics, id_indexes, versions, states
+        [topic.decode() for topic in topic_names], ids, topics, id_indexes, versions, states
     )
 
 

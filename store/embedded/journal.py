@@ -24,13 +24,14 @@ from store.embedded.frames import (
     Header,
     build_frame,
     check_crc,
+    check_follows,
     open_frame,
     read_header,
+    topic_mask,
 )
 from store.embedded.index import insert_index, stream_positions
 from store.embedded.layout import id_bytes, id_of, number_bytes, number_of, space_names
 from store.embedded.rows import Decoded, Head, PlacedRow, Row, Stream, split_rows
-from store.embedded.topics import TopicTable
 
 IndexEntry = tuple[bytes, int, int]
 """Encoded id, version, position."""
@@ -53,8 +54,6 @@ class Journal:
         self._names = space_names(name, purpose)
         self._log = environment.database(self._names.frames)
         self._index = environment.database(self._names.streams)
-        self._topics = environment.database(self._names.topics)
-        self.topics = TopicTable(environment, self._topics)
         self._cached_head: tuple[int, Head] = (-1, self._origin())
         self._frames: OrderedDict[int, Decoded] = OrderedDict()
         self._lock = threading.Lock()
@@ -64,7 +63,7 @@ class Journal:
         """
         Say whether the log's databases exist; a reader may come before the first writer.
         """
-        return self._log is not None and self._index is not None and self._topics is not None
+        return self._log is not None and self._index is not None
 
     def _origin(self) -> Head:
         """
@@ -79,6 +78,7 @@ class Journal:
         rows: Sequence[Row],
         *,
         epoch: int | None = None,
+        written_epoch: int | None = None,
         also: Callable[[lmdb.Transaction], None] | None = None,
     ) -> range:
         """
@@ -88,6 +88,7 @@ class Journal:
         Args:
             rows: What to append, in order.
             epoch: The caller's epoch as the one writer, None when there is no such rule.
+            written_epoch: The epoch that the frames get, the store's present one when None.
             also: Writes more in the same transaction; nothing is written when it raises.
 
         Raises:
@@ -99,18 +100,16 @@ class Journal:
             found = self.environment.epoch(transaction)
             if epoch is not None and found != epoch:
                 raise EpochPassedError(epoch, found)
+            written = found if written_epoch is None else written_epoch
             head = self._head(transaction, transaction.id() - 1)
             first = head.position + 1
-            new_topics: dict[str, int] = {}
             if rows:
-                self.topics.load(transaction)
                 insert_index(transaction, self._index, rows, first)
-                head = self._put_frames(transaction, rows, head, found, new_topics)
+                head = self._put_frames(transaction, rows, head, written)
             if also is not None:
                 also(transaction)
             number = transaction.id()
         # Caches only learn what is committed.
-        self.topics.remember(new_topics)
         self._cached_head = (number, head)
         return range(first, first + len(rows))
 
@@ -120,15 +119,14 @@ class Journal:
         rows: Sequence[Row],
         head: Head,
         epoch: int,
-        new_topics: dict[str, int],
     ) -> Head:
         """
-        Put the frames of a commit and the topics it brings; return the new head.
+        Put the frames of a commit; return the new head.
         """
         position, digest = head
         parts = list(split_rows(rows))
         for at, part in enumerate(parts, 1):
-            columns = self._columns(part, new_topics)
+            columns = _columns(part)
             frame, digest = build_frame(
                 columns,
                 first_position=position + 1,
@@ -145,21 +143,32 @@ class Journal:
                     self.environment.path,
                 )
             position += len(part)
-        self.topics.put(transaction, new_topics)
         return Head(position, digest)
 
-    def _columns(self, rows: Sequence[Row], new_topics: dict[str, int]) -> Columns:
+    def adopt(self, frames: Sequence[tuple[Header, Columns, bytes, bytes]]) -> None:
         """
-        Turn rows into columns, numbering topics that the log hasn't seen.
+        Append frames of another log with the same history so far, in one transaction.
+
+        Args:
+            frames: Header, decoded columns, uncompressed payload and bytes of each.
+
+        Raises:
+            Corrupt: One doesn't follow the one before it, or its digest is wrong.
+            VersionsTakenError: A stream has such a version already.
         """
-        topics = list(dict.fromkeys([row[2] for row in rows]))
-        lookup, brought = self.topics.number(topics, new_topics)
-        seen: dict[Stream, int] = {}
-        indexes = [seen.setdefault(row[0], len(seen)) for row in rows]
-        return Columns(
-            brought, [id_bytes(stream) for stream in seen], [lookup[row[2]] for row in rows],
-            indexes, [row[1] for row in rows], [row[3] for row in rows],
-        )  # fmt: skip
+        with self.environment.write() as transaction:
+            head = self._head(transaction, transaction.id() - 1)
+            for header, columns, raw, frame in frames:
+                check_follows(header, raw, head.position, head.digest)
+                streams = [id_of(columns.ids[index]) for index in columns.id_indexes]
+                entries = zip(streams, columns.versions, strict=True)
+                rows = [(stream, version, "", b"") for stream, version in entries]
+                insert_index(transaction, self._index, rows, header.first_position)
+                key = number_bytes(header.first_position)
+                transaction.put(key, frame, db=self._log, append=True)
+                head = Head(header.last_position, header.digest)
+            number = transaction.id()
+        self._cached_head = (number, head)
 
     # Reading
 
@@ -277,18 +286,16 @@ class Journal:
         linked to the last.
         """
         previous: Header | None = None
-        mask: int | None = None
+        mask = topic_mask(topics)
         for position, stored in self._stored_frames(after + 1):
             if upto is not None and position > upto:
                 return
             header = read_header(stored, position=position)
             self._check_link(previous, header, position)
             previous = header
-            if topics:
-                mask = self.topics.mask_of(topics) if mask is None else mask
-                if not header.topic_mask & mask:
-                    check_crc(stored, position=position)
-                    continue
+            if topics and not header.topic_mask & mask:
+                check_crc(stored, position=position)
+                continue
             yield self._decode(open_frame(stored, position=position))
 
     def _check_link(self, previous: Header | None, header: Header, position: int) -> None:
@@ -354,7 +361,7 @@ class Journal:
         Put names in the place of numbers.
         """
         columns = frame.columns
-        names = self.topics.names_upto(max(columns.topics), frame.header.first_position)
+        names = columns.topic_names
         streams = [id_of(encoded) for encoded in columns.ids]
         return Decoded(
             frame.header,
@@ -455,3 +462,16 @@ def _seek_frame(cursor: lmdb.Cursor, position: int) -> bool:
         return False
     first, frame = pair(cursor)
     return position <= read_header(frame, position=number_of(first)).last_position
+
+
+def _columns(rows: Sequence[Row]) -> Columns:
+    """
+    Turn rows into columns.
+    """
+    topics: dict[str, int] = {}
+    topic_indexes = [topics.setdefault(row[2], len(topics)) for row in rows]
+    streams: dict[Stream, int] = {}
+    indexes = [streams.setdefault(row[0], len(streams)) for row in rows]
+    ids = [id_bytes(stream) for stream in streams]
+    versions, states = [row[1] for row in rows], [row[3] for row in rows]
+    return Columns(list(topics), ids, topic_indexes, indexes, versions, states)

@@ -43,7 +43,6 @@ class SpaceNames(NamedTuple):
 
     frames: bytes
     streams: bytes
-    topics: bytes
 
 
 def space_names(name: str, purpose: str) -> SpaceNames:
@@ -52,7 +51,7 @@ def space_names(name: str, purpose: str) -> SpaceNames:
     """
     base = f"{name.lower()}_{purpose}" if name else purpose
     encoded = base.encode()
-    return SpaceNames(encoded + b".log", encoded + b".index", encoded + b".topics")
+    return SpaceNames(encoded + b".log", encoded + b".index")
 
 
 def tracking_name(name: str) -> bytes:

@@ -20,7 +20,7 @@ from domain.errors import Corrupt, UnknownEventType
 from domain.event import Event, event_classes
 from domain.events.jobs import JobFinished
 from store.codec import EventMapper, decode, encode, encode_checked, time_us_of
-from tests.store.builders import job_events
+from tools.torture.workload import job_events
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store import kill_loop
+from tools.torture import kills
 
 
 @pytest.mark.slow
@@ -16,7 +16,7 @@ def test_nothing_acknowledged_is_lost_when_the_writer_is_killed(tmp_path: Path) 
     """
     Promise 1 and 3, the short form; `make torture` kills ten thousand times.
     """
-    outcome = kill_loop.run(tmp_path / "log", kills=12, seed=1)
+    outcome = kills.run(tmp_path / "log", kills=12, seed=1)
 
     assert (12, 0) == (outcome.kills, outcome.violations), outcome.first
     assert outcome.acknowledged > 50
@@ -29,8 +29,6 @@ def test_the_kill_loop_catches_an_acknowledgement_before_the_commit(tmp_path: Pa
     """
     for attempt in range(20):
         directory = tmp_path / str(attempt)
-        if kill_loop.run(
-            directory, kills=4, seed=attempt * 100, acknowledges_early=True
-        ).violations:
+        if kills.run(directory, kills=4, seed=attempt * 100, sabotage=True).violations:
             return
     pytest.fail("the sabotage was never caught")

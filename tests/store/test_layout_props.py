@@ -79,13 +79,13 @@ ROWS = st.lists(
 )
 
 
-@given(ROWS, st.lists(TEXT, max_size=3), st.integers(1, 2**50), st.booleans())
-def test_a_frame_comes_back(rows, new_topics: list[str], first: int, is_last: bool) -> None:
+@given(ROWS, st.lists(TEXT, min_size=5, max_size=9), st.integers(1, 2**50), st.booleans())
+def test_a_frame_comes_back(rows, topics: list[str], first: int, is_last: bool) -> None:
     """
     Column by column, whatever the widths.
     """
     columns = Columns(
-        new_topics,
+        topics,
         [layout.id_bytes(f"s{number}") for number in range(10)],
         [row[1] for row in rows],
         [row[0] for row in rows],

@@ -18,7 +18,7 @@ from domain.errors import Conflict, Corrupt, InvariantBroken, NotFound, Refused
 from store.embedded.marker import MARKER_FILE
 from store.lock import LOCK_FILE, read_holder
 from store.log import EventLog
-from tests.store.builders import fill, job_events, jobs_events
+from tools.torture.workload import fill, job_events, jobs_events
 
 REPO = Path(__file__).resolve().parent.parent.parent
 

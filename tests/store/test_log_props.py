@@ -17,7 +17,7 @@ from domain.errors import Conflict
 from domain.events.jobs import JobHeld
 from store.log import EventLog
 from store.verify import verify_here
-from tests.store.builders import stamped
+from tools.torture.workload import stamped
 
 STREAMS = ["job:0000000001", "job:0000000002", "job:0000000010[000003]", "session", "worker:a"]
 

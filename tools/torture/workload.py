@@ -1,5 +1,5 @@
 """
-Small events and logs for the tests of the store.
+Make small events and logs for the harnesses and for the tests of the store.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def stamped(
     ends_step: bool = True,
 ) -> Stamped:
     """
-    Return a stamped event some seconds after the tests' epoch.
+    Return a stamped event some seconds after a fixed time.
     """
     return Stamped(stream, version, EPOCH_US + at_s * 1_000_000, actor, cause, event, ends_step)
 

@@ -20,7 +20,9 @@ from domain.errors import XceError
 from domain.events.jobs import JobHeld
 from store.log import EventLog
 from store.verify import verify_here
-from tests.store.builders import stamped
+from tools.torture.workload import stamped
+
+EARLY = "before the commit"
 
 
 @dataclass(slots=True)
@@ -35,15 +37,18 @@ class Outcome:
     first: str = ""
 
     def violated(self, what: str) -> None:
+        """
+        Count a broken promise, and remember the first.
+        """
         self.violations += 1
         self.first = self.first or what
 
 
-def write(directory: str, seed: int, acknowledge: Connection, acknowledges_early: bool) -> None:
+def write(directory: str, seed: int, acknowledge: Connection, when: str) -> None:
     """
     Append until killed.
     """
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311 - a seed, to repeat it
     log = EventLog.open(directory, writable=True)
     position = log.head()
     acknowledge.send(0)
@@ -53,27 +58,28 @@ def write(directory: str, seed: int, acknowledge: Connection, acknowledges_early
             stamped(f"job:{position + each:010d}", 1, JobHeld(), ends_step=each == count)
             for each in range(1, count + 1)
         ]
-        if acknowledges_early:
+        if when == EARLY:
             acknowledge.send(position + count)
         position = log.append(events)
-        if not acknowledges_early:
+        if when != EARLY:
             acknowledge.send(position)
 
 
-def run(directory: Path, *, kills: int, seed: int, acknowledges_early: bool = False) -> Outcome:
+def run(directory: Path, *, kills: int, seed: int, sabotage: bool = False) -> Outcome:
     """
     Kill a writer so many times; return what was seen.
     """
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311 - a seed, to repeat it
     outcome = Outcome()
+    when = EARLY if sabotage else "after the commit"
     # Forked from a server that has imported everything and opened nothing.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.store.kill_loop"])
+    context.set_forkserver_preload(["tools.torture.kills"])
     EventLog.create(directory, log_id="the-log").close()
     last = 0
     for number in range(kills):
         ours, theirs = context.Pipe(duplex=False)
-        arguments = (str(directory), seed + number, theirs, acknowledges_early)
+        arguments = (str(directory), seed + number, theirs, when)
         writer = context.Process(target=write, args=arguments)
         writer.start()
         theirs.close()
@@ -97,8 +103,9 @@ def stop_server() -> None:
     """
     End the processes that multiprocessing would leave running to our own end.
     """
-    forkserver._forkserver._stop()
-    resource_tracker._resource_tracker._stop()
+    # The standard library has no public way to end them.
+    for helper in (forkserver._forkserver, resource_tracker._resource_tracker):  # noqa: SLF001
+        getattr(helper, "_stop")()  # noqa: B009
 
 
 def _receive(pipe: Connection, count: int | None, outcome: Outcome) -> list[int]:

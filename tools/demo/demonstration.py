@@ -18,6 +18,7 @@ from tools.demo.stage import BOLD, Stage, StageError, painted
 
 ENDED = ("DONE", "EXIT")
 WORKERS, SLOTS = 2, 2
+INTERRUPTED = 130
 
 
 class Act(NamedTuple):
@@ -62,6 +63,9 @@ def main() -> int:
         _play(stage)
     except StageError as error:
         stage.check("the demonstration went to its end", holds=False, seen=error)
+    except KeyboardInterrupt:
+        stage.say("\nInterrupted.")
+        return INTERRUPTED
     finally:
         stage.clear()
         # What went wrong can only be found out from what is there.

@@ -142,6 +142,13 @@ class Capacity:
             column.grow(hosts)
         self.hosts = hosts
 
+    def settle_all(self) -> None:
+        """
+        Work out again the usable slots of all hosts, and whether there is any that is special.
+        """
+        self.is_plain = bool(self.takes_jobs.all() and (self.used <= self.slots).all())
+        self._settle_slots(0, self.hosts)
+
     def _settle_slots(self, first: int, stop: int) -> None:
         """
         Work out again the slots that a new job may take on the hosts from first up to stop.
@@ -235,4 +242,6 @@ def derive(workers: Iterable[WorkerRecord], live: Iterable[JobRecord]) -> Capaci
             capacity.take(job.allocation)
         for number, actual in seen.items():
             capacity.reconcile(job, number, actual)
+    # A host that joined again with fewer slots than are in use is known only now.
+    capacity.settle_all()
     return capacity

@@ -38,6 +38,7 @@ def replay() -> None:
 
 
 replay.add_command(replay_state.state)
+replay.add_command(replay_state.check)
 
 
 @replay.command(epilog="""

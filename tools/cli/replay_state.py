@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 JOBS_SHOWN = 50
 CHANGES_SHOWN = 200
+FINDINGS_SHOWN = 20
 DIFFERENT = 1
 
 AT_HELP = "A position, a time in UTC (2026-11-29T18:30:00), Unix seconds (@1234.5), or end."
@@ -254,3 +255,50 @@ def _differences(
     if len(differing) > CHANGES_SHOWN:
         say(f"and {len(differing) - CHANGES_SHOWN:,} more; --json has all.")
     return DIFFERENT if differing else 0
+
+
+# ------------------------------------------------------------------------------------------- check
+
+
+@click.command(epilog="""
+\b
+Examples:
+  xce replay check ~/.local/state/xce     also while its scheduler runs
+  xce replay check run1 --every 1         rebuild the whole state after each step (slow)
+Exit status: 0 when every invariant holds, 1 when one doesn't, 4 when the log is corrupt.
+Next: xce replay verify decides every session again.
+""")
+@log_argument
+@click.option("--every", type=click.IntRange(min=1), metavar="EVENTS", show_default=True,
+              default=5000, help="Rebuild the whole state after so many events.")
+@progress_option
+@json_option
+def check(log: Path, *, every: int, progress: bool | None, as_json: bool) -> int:
+    """
+    Hold the invariants at every step of a log.
+
+    Versions, stamps, transitions of jobs, one live attempt a job, and accounts worked out again;
+    at sampled steps the whole state is rebuilt from its own snapshot.
+    """
+    from replay.check import check as run_check
+    from store.log import EventLog
+
+    with (
+        EventLog.open(log, writable=False) as opened,
+        bar(opened.head(), "checking", shown=progress) as step,
+    ):
+        result = run_check(opened, sample_events=every, on_progress=step)
+    if as_json:
+        say_json({**asdict(result), "is_good": result.is_good})
+        return 0 if result.is_good else DIFFERENT
+    say(f"{counted(result.events, 'event')} in {counted(result.steps, 'step')}; accounts of hosts "
+        f"worked out again {result.accounts:,} times, the whole state rebuilt "
+        f"{counted(result.rebuilds, 'time')}.")
+    for one in result.findings[:FINDINGS_SHOWN]:
+        say(f"Position {one.position}, {one.subject}: {one.rule}")
+        if one.expected or one.found:
+            say(f"  expected {one.expected or '-'}, found {one.found or '-'}")
+    say("Every invariant holds." if result.is_good else
+        f"{counted(result.finding_count, 'finding')}; the first at position "
+        f"{result.findings[0].position}.")
+    return 0 if result.is_good else DIFFERENT

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from domain.envelope import Envelope, Stamped
-from domain.errors import XceError
+from domain.errors import Denied, XceError
 from domain.event import Event
-from domain.events.refusals import CommandRefused
+from domain.events.refusals import AccessDenied, CommandRefused
 from domain.ids import REFUSALS
 from domain.jobs import Program
 from projections.scheduling.core import SCHEMA, Core
@@ -218,12 +218,18 @@ class Engine:
 
     def refuse(self, command: Any, error: XceError, *, actor: str, now_us: int) -> None:
         """
-        Record that a command was refused.
+        Record that a command was refused, or its caller denied it.
         """
         fields = error.fields()
+        name = str(getattr(command, "what", type(command).__name__))
+        subject = str(getattr(command, "job_id", "") or getattr(command, "worker", ""))
+        if isinstance(error, Denied):
+            denied = AccessDenied(action=name, subject=subject)
+            self._take([(REFUSALS, denied)], actor=actor, cause="", now_us=now_us)
+            return
         event = CommandRefused(
-            command=type(command).__name__,
-            subject=str(getattr(command, "job_id", "") or getattr(command, "worker", "")),
+            command=name,
+            subject=subject,
             field=str(fields.get("field", fields.get("what", "")))[:1024],
             rule=str(fields.get("rule", ""))[:1024],
             value=str(fields.get("value", ""))[:256],

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from domain.errors import Denied
+from domain.errors import Denied, Refused
 
 ROOT = 0
 
@@ -101,6 +101,19 @@ def check_route(method: str, path: str, caller: Caller) -> None:
     right = RIGHTS[method, path]
     if right in (Right.OPERATOR, Right.WORKER) and not caller.is_operator:
         raise Denied("caller", f"must be {_ARTICLES[right]}", caller.user)
+
+
+def check_runs_jobs_of(caller: Caller) -> None:
+    """
+    Let a submission through that a worker can run: workers run jobs of their own user only.
+
+    Raises:
+        Refused: They can't run this caller's.
+    """
+    if caller.uid != os.geteuid():
+        own = caller_of(os.geteuid()).user
+        rule = f"must be {own}: this cluster's workers run jobs of that user only"
+        raise Refused("user", rule, caller.user)
 
 
 def check_owner(caller: Caller, owner: str) -> None:

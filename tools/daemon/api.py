@@ -35,12 +35,20 @@ from replay.story import job_story
 from store.log import EventLog
 from tools.agent.protocol import LeaveRequest, ReportsRequest
 from tools.daemon import views
-from tools.daemon.access import RIGHTS, Caller, caller_of, check_route
+from tools.daemon.access import RIGHTS, Caller, caller_of, check_route, check_runs_jobs_of
 from tools.daemon.bodies import CloseRequest, SubmitRequest, refused_of, submit_command
 from tools.daemon.config import ClusterFiles, DaemonSettings
 from tools.daemon.engine_thread import EngineThread
 from tools.daemon.reports import Join, Leave, Reports
-from tools.daemon.requests import Command, Read, Reply, Submission, error_reply
+from tools.daemon.requests import (
+    Attempted,
+    Command,
+    Read,
+    Refusal,
+    Reply,
+    Submission,
+    error_reply,
+)
 from tools.daemon.work import WorkPoll
 
 POLL_WAIT_MAX_S = 30.0
@@ -116,6 +124,7 @@ async def submit(api: Api, http: HttpRequest, caller: Caller) -> Reply:
     """
     Submit a job; it is answered once the job is safe on disk.
     """
+    check_runs_jobs_of(caller)
     command = submit_command(
         await api.body(http), user=caller.user, default_queue=api.engine.default_queue
     )
@@ -402,6 +411,11 @@ async def answered(
         caller = caller_of(peer_uid(request))
         check_route(method, path, caller)
         return await handler(api, request, caller)
+    except Refused as error:
+        if method == "GET" and not isinstance(error, Denied):
+            return error_reply(error)
+        attempted = Attempted(what=f"{method} {path}")
+        return await api.engine.ask(Refusal(attempted, maybe_caller(request), error))
     except XceError as error:
         return error_reply(error)
 
@@ -417,6 +431,16 @@ def peer_uid(request: HttpRequest) -> int:
     if uid is None:
         raise Denied("caller", "must be known by the socket")
     return int(uid)
+
+
+def maybe_caller(request: HttpRequest) -> Caller:
+    """
+    Return who asked, as far as that is known, for the record of a refusal.
+    """
+    try:
+        return caller_of(peer_uid(request))
+    except Denied as unknown:
+        return Caller(-1, f"uid {unknown.value}")
 
 
 def _job_id(http: HttpRequest) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pydantic_core import to_json
 
-from domain.errors import OutcomeUnknown, XceError
+from domain.errors import OutcomeUnknown, Refused, XceError
 from domain.event import Value
 from domain.ids import job_of_stream
 from replay.engine import Answer, Engine
@@ -136,6 +136,37 @@ class Submission(Command):
                 % (job_id.encode(), engine.position),
             )
         return Reply(201, b'{"job_id":"%b","position":%d}' % (job_id.encode(), engine.position))
+
+
+class Attempted(Value):
+    """
+    Name a command that was refused before it was one.
+    """
+
+    what: str
+
+
+class Refusal(Command):
+    """
+    Record a refusal that was told before the engine was asked, and say it.
+
+    Args:
+        attempted: The command that the route stands for.
+        caller: Who asked.
+        refused: Why not.
+    """
+
+    __slots__ = ("_refused",)
+
+    def __init__(self, attempted: Value, caller: Caller, refused: Refused) -> None:
+        super().__init__(attempted, caller)
+        self._refused = refused
+
+    def take(self, engine: Engine, now_us: int) -> None:  # noqa: ARG002 - nothing is accepted
+        """
+        Refuse.
+        """
+        raise self._refused
 
 
 class Read(Request):

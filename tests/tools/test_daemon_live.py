@@ -1,0 +1,403 @@
+"""
+A real cluster at work: programs run, workers come and go, the scheduler is killed and comes back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from domain.events.refusals import AccessDenied, ReportIgnored
+from domain.events.scheduler import SchedulerStarted, SchedulerStopped
+from store.log import EventLog
+from tests.tools import live_cluster
+from tests.tools.live_cluster import Cluster, until
+from tools.agent.files import WorkerFiles
+from tools.agent.processes import born_ticks
+from tools.daemon.capability import capability
+from tools.daemon.local_workers import is_locked
+from tools.daemon.process import stop_all
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """
+    Give a cluster of two workers of two slots.
+    """
+    with live_cluster.running(tmp_path_factory.mktemp("cluster")) as found:
+        yield found
+
+
+def output(job: dict) -> str:
+    return Path(job["stdout"]).read_text()
+
+
+# ------------------------------------------------------------------------------------ jobs that run
+
+
+def test_exit_codes_signals_and_output_arrive(cluster: Cluster) -> None:
+    """
+    What a program does is what its job says.
+    """
+    good = cluster.shell("echo well; echo ill >&2")
+    bad = cluster.shell("exit 42")
+    killed = cluster.shell("kill -SEGV $$")
+    missing = cluster.submit("no-such-program")
+
+    done, failed, signalled, unstarted = map(cluster.wait_ended, (good, bad, killed, missing))
+
+    assert ("DONE", 0, "well\n") == (done["state"], done["exit_code"], output(done))
+    assert "ill\n" == Path(done["stderr"]).read_text()
+    assert ("EXIT", 42, None) == (failed["state"], failed["exit_code"], failed["signal"])
+    assert (None, signal.SIGSEGV) == (signalled["exit_code"], signalled["signal"])
+    assert "not found" in unstarted["why"]
+
+
+def test_a_parallel_job_runs_once_and_knows_its_hosts(cluster: Cluster) -> None:
+    """
+    The command runs on the first host; the others hold their slots and are named to it.
+    """
+    script = 'echo "$XCE_JOB_ID $XCE_ATTEMPT $XCE_QUEUE $LSB_JOBID $LSB_JOBINDEX"; '
+    names = 'echo "$XCE_HOSTS"; echo "$LSB_HOSTS"; echo "$LSB_MCPU_HOSTS"'
+    job_id = cluster.shell(script + names, tasks_min=4)
+
+    ids, hosts, lsf, counted = output(cluster.wait_ended(job_id)).splitlines()
+
+    assert f"{job_id} 1 normal {job_id} 0" == ids
+    assert {"local1*2", "local2*2"} == set(hosts.split())
+    assert ["local1", "local1", "local2", "local2"] == sorted(lsf.split())
+    assert {"local1", "local2", "2"} == set(counted.split())
+
+
+def test_a_shell_runs_only_when_the_job_asked_for_one(cluster: Cluster) -> None:
+    """
+    An argument is an argument, whatever characters it holds.
+    """
+    plain = cluster.submit("echo", "$HOME;", "`id`", "*")
+    body = {"program": {"shell": "echo $((6 * 7)) $1", "argv": ["given"]}}
+    shelled = cluster.post("/v1/jobs", body)["job_id"]
+
+    assert "$HOME; `id` *\n" == output(cluster.wait_ended(plain))
+    assert "42 given\n" == output(cluster.wait_ended(shelled))
+
+
+def test_a_running_job_is_killed_with_all_its_processes(cluster: Cluster) -> None:
+    """
+    The order reaches the whole process group, and the job says by whom it ended.
+    """
+    job_id = cluster.shell("sleep 1000 & echo $!; wait")
+    path = until(lambda: found if (found := cluster.job(job_id))["pid"] else None, "it runs")
+    child = int(until(lambda: Path(path["stdout"]).read_text(), "its child runs"))
+    cluster.post(f"/v1/jobs/{job_id}/kill")
+
+    ended = cluster.wait_ended(job_id)
+
+    assert ("EXIT", signal.SIGTERM, "TERM_OWNER") == (ended["state"], ended["signal"], ended["why"])
+    until(lambda: born_ticks(child) == 0, "the child is gone")
+    names = {event["type_code"] for event in cluster.get(f"/v1/jobs/{job_id}/history")["events"]}
+    assert {"job.kill_requested", "job.kill_ordered", "job.finished"} <= names
+
+
+def test_more_jobs_than_slots_wait_and_run_in_their_turn(cluster: Cluster) -> None:
+    """
+    Four slots, ten jobs: the rest waits with a reason, and each gets its turn.
+    """
+    jobs = [cluster.submit("sleep", "0.1") for _ in range(10)]
+    waiting = [job for job in cluster.get("/v1/jobs")["jobs"] if job["state"] == "PEND"]
+
+    ended = [cluster.wait_ended(job_id) for job_id in jobs]
+
+    assert ["DONE"] * 10 == [job["state"] for job in ended]
+    assert all("slots" in job["pend_reason"] for job in waiting)
+    starts = [job["dispatch_us"] for job in ended]
+    assert starts == sorted(starts)
+
+
+def test_memory_is_reserved_and_given_back(cluster: Cluster) -> None:
+    """
+    A job that reserves more than a host has can never start there; what fits is counted.
+    """
+    host = cluster.get("/v1/hosts")["hosts"][0]
+    total_milli = next(one["total_milli"] for one in host["resources"] if one["name"] == "mem")
+    too_much = total_milli // 1_024_000 + 1000
+    job_id = cluster.submit("true", resreq=[f"rusage[mem={too_much}]"])
+    fits = cluster.submit("true", resreq=["rusage[mem=10]"])
+
+    ended = cluster.wait_ended(fits)
+    why = cluster.get(f"/v1/jobs/{job_id}/why")
+    cluster.post(f"/v1/jobs/{job_id}/kill")
+
+    assert ("DONE", True) == (ended["state"], why["never"])
+    assert {"mem"} == {reason["resource"] for reason in why["reasons"]}
+
+
+def test_a_closed_host_takes_no_jobs(cluster: Cluster) -> None:
+    """
+    Its running jobs go on; new ones go elsewhere.
+    """
+    cluster.post("/v1/hosts/local1/close", {"why": "new disk"})
+    jobs = [cluster.submit("true") for _ in range(3)]
+    ended = [cluster.wait_ended(job_id) for job_id in jobs]
+    shown = cluster.get("/v1/hosts")["hosts"][0]
+    cluster.post("/v1/hosts/local1/open")
+
+    assert {"local2"} == {job["hosts"][0]["host"] for job in ended}
+    assert ("closed", "new disk") == (shown["status"], shown["why"])
+
+
+# -------------------------------------------------------------------------------- what is stale
+
+
+def report(cluster: Cluster, worker: str, incarnation: int, **fields: object) -> tuple[int, dict]:
+    body = {"incarnation": incarnation, "reports": [fields]}
+    return cluster.ask("POST", f"/v1/workers/{worker}/reports", body)
+
+
+def finished(cluster: Cluster, job_id: str, attempt: int, worker: str = "local1") -> dict:
+    key = (cluster.directory / "cluster.key").read_bytes()
+    return {
+        "kind": "finished",
+        "job_id": job_id,
+        "attempt": attempt,
+        "exit_code": 0,
+        "capability": capability(key, job_id, attempt, worker),
+    }
+
+
+def test_stale_and_forged_reports_change_nothing_and_are_recorded(cluster: Cluster) -> None:
+    """
+    Only the current attempt's own worker, in its current life, with the attempt's capability,
+    counts.
+    """
+    job_id = cluster.submit("sleep", "1000")
+    job = until(lambda: found if (found := cluster.job(job_id))["pid"] else None, "it runs")
+    worker = job["hosts"][0]["host"]
+    other = "local2" if worker == "local1" else "local1"
+
+    old_life = report(cluster, worker, 77, **finished(cluster, job_id, 1, worker))
+    old_attempt = report(cluster, worker, 1, **finished(cluster, job_id, 2, worker))
+    elsewhere = report(cluster, other, 1, **finished(cluster, job_id, 1, other))
+    forged = report(
+        cluster, worker, 1, **{**finished(cluster, job_id, 1, worker), "capability": "0" * 32}
+    )
+    borrowed = report(cluster, other, 1, **finished(cluster, job_id, 1, worker))
+
+    assert "RUN" == cluster.job(job_id)["state"]
+    assert 409 == old_life[0]
+    for status, answer in (old_attempt, elsewhere, forged, borrowed):
+        assert (200, False) == (status, answer["results"][0]["ok"])
+    cluster.post(f"/v1/jobs/{job_id}/kill")
+    cluster.wait_ended(job_id)
+    with EventLog.open(cluster.directory, writable=False) as log:
+        events = [one.event for one in log.read()]
+    ignored = [event.why for event in events if isinstance(event, ReportIgnored)]
+    assert 3 <= len(
+        [
+            why
+            for why in ignored
+            if "incarnation" in why or "attempt" in why or "isn't on this worker" in why
+        ]
+    )
+    denied = [event for event in events if isinstance(event, AccessDenied)]
+    assert [("JobFinishedReport", job_id)] * 2 == [(one.action, one.subject) for one in denied]
+
+
+# ---------------------------------------------------------------------------------- who goes away
+
+
+def test_a_second_start_says_that_one_runs_and_adds_only_missing_workers(
+    cluster: Cluster,
+) -> None:
+    """
+    Living workers are adopted; nothing is started twice.
+    """
+    agents = [
+        (cluster.directory / "workers" / name / "agent.lock").read_text()
+        for name in ("local1", "local2")
+    ]
+    second = Cluster(cluster.directory, workers=3, slots=1)
+    ready = second.start()
+    second._reap()
+    cluster.wait_hosts(3)
+    after = [
+        (cluster.directory / "workers" / name / "agent.lock").read_text()
+        for name in ("local1", "local2")
+    ]
+    os.kill(int((cluster.directory / "workers/local3/agent.lock").read_text()), signal.SIGTERM)
+    until(lambda: cluster.get("/v1/hosts")["hosts"][2]["status"] == "left", "it has left")
+
+    assert (True, ["local3"]) == (ready["already_running"], ready["workers_added"])
+    assert agents == after
+
+
+def test_ends_that_come_while_the_scheduler_is_down_arrive(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """
+    Killed with jobs running: they go on, once; what ended meanwhile is reported; the others end
+    later.
+    """
+    go = tmp_path / "go"
+    waits = (
+        f"echo ran >> {tmp_path}/$XCE_JOB_ID; while [ ! -e {go}$0 ]; do sleep 0.01; done; exit 5"
+    )
+    first, second = (cluster.submit("sh", "-c", waits, number) for number in "12")
+    jobs = [
+        until(lambda one=one: found if (found := cluster.job(one))["pid"] else None, "it runs")
+        for one in (first, second)
+    ]
+    cluster.kill()
+    Path(f"{go}1").touch()
+    until(lambda: born_ticks(jobs[0]["pid"]) == 0, "the first has ended")
+    cluster.start()
+
+    ended = cluster.wait_ended(first)
+    still = cluster.job(second)
+    Path(f"{go}2").touch()
+    later = cluster.wait_ended(second)
+
+    assert ("EXIT", 5, "RUN") == (ended["state"], ended["exit_code"], still["state"])
+    assert (jobs[1]["pid"], 5) == (later["pid"], later["exit_code"])
+    assert ["ran\n", "ran\n"] == [(tmp_path / one).read_text() for one in (first, second)]
+
+
+def test_an_agent_that_is_killed_finds_its_jobs_again(cluster: Cluster, tmp_path: Path) -> None:
+    """
+    The launcher waits meanwhile; the next agent reports in a new incarnation.
+    """
+    go = tmp_path / "go"
+    script = f"echo ran >> {tmp_path}/ran; while [ ! -e {go} ]; do sleep 0.01; done; exit 6"
+    job_id = cluster.shell(script)
+    job = until(lambda: found if (found := cluster.job(job_id))["pid"] else None, "it runs")
+    name = job["hosts"][0]["host"]
+    cluster.kill_agent(name)
+    go.touch()
+    until(lambda: born_ticks(job["pid"]) == 0, "it has ended")
+    second = Cluster(cluster.directory, workers=2)
+    second.start()
+    second._reap()
+
+    ended = cluster.wait_ended(job_id)
+
+    assert (6, "ran\n") == (ended["exit_code"], (tmp_path / "ran").read_text())
+    host = next(one for one in cluster.get("/v1/hosts")["hosts"] if one["host"] == name)
+    assert host["incarnation"] >= 2
+
+
+def test_each_start_and_each_good_end_is_in_the_log(cluster: Cluster) -> None:
+    """
+    The log says who had it when; a good end also leaves a snapshot of the last state.
+    """
+    assert 0 == cluster.stop()
+    cluster.start()
+    with EventLog.open(cluster.directory, writable=False) as log:
+        events = [one.event for one in log.read()]
+    cluster.wait_hosts()
+
+    epochs = [event.epoch for event in events if isinstance(event, SchedulerStarted)]
+    assert epochs == sorted(set(epochs))
+    assert 1 <= len([event for event in events if isinstance(event, SchedulerStopped)])
+    assert list((cluster.directory / "snapshots").rglob("*.snapshot"))
+
+
+# ---------------------------------------------------------------------------- clusters of their own
+
+
+def test_a_silent_worker_becomes_unreachable_and_comes_back(tmp_path: Path) -> None:
+    """
+    A stopped agent says nothing: its host takes no jobs, its job's state is unknown; both come back
+    with its next word.
+    """
+    with live_cluster.running(tmp_path, workers=1, options=("--silent-after-s", "1")) as cluster:
+        job_id = cluster.submit("sleep", "1000")
+        until(lambda: cluster.job(job_id)["pid"], "it runs")
+        agent = int(WorkerFiles(tmp_path, "local1").agent_lock.read_text())
+        os.kill(agent, signal.SIGSTOP)
+        cluster.wait_state(job_id, "UNKWN")
+        silent = cluster.get("/v1/hosts")["hosts"][0]["status"]
+        os.kill(agent, signal.SIGCONT)
+        cluster.wait_state(job_id, "RUN")
+
+        assert ("unreachable", "ok") == (silent, cluster.get("/v1/hosts")["hosts"][0]["status"])
+
+
+def test_taking_a_cluster_down_leaves_nothing_running(tmp_path: Path) -> None:
+    """
+    Scheduler, agents, launchers and jobs are gone; the next start hears how the jobs ended.
+    """
+    cluster = Cluster(tmp_path)
+    cluster.start()
+    cluster.wait_hosts()
+    job_id = cluster.submit("sleep", "1000")
+    pid = until(lambda: cluster.job(job_id)["pid"], "it runs")
+
+    ended = stop_all(tmp_path)
+    cluster._reap()
+
+    workers = [WorkerFiles(tmp_path, name) for name in ("local1", "local2")]
+    locks = [path for one in workers for path in (one.agent_lock, one.launcher_lock)]
+    assert {"schedulers": 1, "agents": 2, "launchers": 2} == ended
+    assert [False] * 4 == [is_locked(path) for path in locks]
+    assert 0 == born_ticks(pid)
+    assert {"schedulers": 0, "agents": 0, "launchers": 0} == stop_all(tmp_path)
+    with live_cluster.running(tmp_path) as again:
+        assert signal.SIGKILL == again.wait_ended(job_id)["signal"]
+
+
+def test_a_worker_belongs_to_one_log(tmp_path: Path) -> None:
+    """
+    Where a cluster begins anew in the same directory, its first job must not be taken for the
+    former cluster's first job, which the launcher knows already.
+    """
+    with live_cluster.running(tmp_path, workers=1) as cluster:
+        cluster.wait_ended(cluster.shell("exit 3"))
+        cluster.stop()
+        for name in ("log", "snapshots"):
+            (tmp_path / name).rename(tmp_path / f"former-{name}")
+        with pytest.raises(AssertionError, match="ended with 1"):
+            cluster.start()
+        (tmp_path / "cluster.json").unlink()
+        cluster.start()
+        cluster.wait_hosts()
+
+        job_id = cluster.shell("exit 4")
+
+        assert ("1", 4) == (job_id, cluster.wait_ended(job_id)["exit_code"])
+
+
+def test_a_cluster_may_lie_deeper_than_a_socket_address_is_long(tmp_path: Path) -> None:
+    """
+    A socket's path has 107 bytes at most; nobody chooses directories by that.
+    """
+    with live_cluster.running(tmp_path / ("d" * 100) / ("e" * 100), workers=1) as cluster:
+        assert 0 == cluster.wait_ended(cluster.submit("true"))["exit_code"]
+
+
+def test_a_directory_that_others_can_write_is_refused(tmp_path: Path) -> None:
+    """
+    Whoever can write there can put a socket of their own in the scheduler's place.
+    """
+    tmp_path.chmod(0o777)
+    cluster = Cluster(tmp_path)
+
+    refused = subprocess.run(cluster._arguments, capture_output=True, text=True, check=False)
+
+    assert (2, "") == (refused.returncode, refused.stdout)
+    assert "must not be writable by others" in refused.stderr
+
+
+def test_the_journal_is_json_lines(cluster: Cluster) -> None:
+    """
+    What the process notes about itself can be read by programs.
+    """
+    lines = (cluster.directory / "scheduler.log").read_text().splitlines()
+
+    assert {"ready", "engine recovered"} <= {json.loads(line)["what"] for line in lines}

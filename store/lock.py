@@ -12,6 +12,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import select
+import signal
 import socket
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -119,6 +121,39 @@ class WriterLock:
             )
             _held.discard(self._handle)
             os.close(self._handle)
+
+
+def take_over(directory: Path, *, timeout_s: float = 10.0) -> Holder | None:
+    """
+    End the process that holds the lock of a log directory; return who it was, None when nobody did.
+
+    A stopped holder may sit on the engine's own writer lock, on which a newcomer would wait without
+    limit; so it is killed, not passed by. It must be a process of this boot of this machine whose
+    number was not given to another one since.
+
+    Raises:
+        Conflict: The holder isn't such a process, or doesn't end in time.
+    """
+    holder = read_holder(directory)
+    if holder is None or not is_held(directory):
+        return None
+    here = this_process()
+    if (holder.host, holder.boot_id) != (here.host, here.boot_id) or holder.pid == here.pid:
+        raise Conflict("the log's writer can't be ended from here", here.text(), holder.text())
+    try:
+        handle = os.pidfd_open(holder.pid)
+    except OSError:
+        raise Conflict("the log's writer is not there", holder.text(), "no process") from None
+    try:
+        # The handle is on one process for good; its start then tells whether it is the right one.
+        if start_of(holder.pid) != holder.start:
+            raise Conflict("the log's writer is not there", holder.text(), "another process")
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        if not select.select([handle], [], [], timeout_s)[0]:
+            raise Conflict("the log's writer doesn't end", f"within {timeout_s} s", holder.text())
+    finally:
+        os.close(handle)
+    return holder
 
 
 def is_held(directory: Path) -> bool:

@@ -32,7 +32,7 @@ from store.embedded.marker import MARKER_FILE
 from store.embedded.preflight import DATA_FILE
 from store.embedded.settings import MAP_SIZE, Settings
 from store.engines import EmbeddedEngine, Engine, RecorderEngine
-from store.lock import WriterLock, read_holder
+from store.lock import WriterLock, read_holder, take_over
 from store.translation import translated
 
 STREAM_CHUNK = 500
@@ -120,10 +120,15 @@ class EventLog:
 
     @classmethod
     def create(
-        cls, path: str | Path, *, log_id: str | None = None, durability: str = "full", map_size: int
-        = MAP_SIZE,
-        checked: bool = False, allow_network: bool = False,
-    ) -> Self:  # fmt: skip
+        cls,
+        path: str | Path,
+        *,
+        log_id: str | None = None,
+        durability: str = "full",
+        map_size: int = MAP_SIZE,
+        checked: bool = False,
+        allow_network: bool = False,
+    ) -> Self:
         """
         Begin a new log in a directory and open it for writing.
 
@@ -149,10 +154,16 @@ class EventLog:
 
     @classmethod
     def open(
-        cls, path: str | Path, *, writable: bool, durability: str = "full", map_size: int =
-        MAP_SIZE,
-        checked: bool = False, allow_network: bool = False,
-    ) -> Self:  # fmt: skip
+        cls,
+        path: str | Path,
+        *,
+        writable: bool,
+        durability: str = "full",
+        map_size: int = MAP_SIZE,
+        checked: bool = False,
+        allow_network: bool = False,
+        takes_over: bool = False,
+    ) -> Self:
         """
         Open an existing log; a cluster directory with a log in it will do.
 
@@ -163,6 +174,7 @@ class EventLog:
             map_size: As in `create`.
             checked: As in `create`.
             allow_network: As in `create`.
+            takes_over: Kill the process that has the log, instead of being refused.
 
         Raises:
             NotFound: There is no log.
@@ -181,6 +193,8 @@ class EventLog:
             readonly=not writable,
         )
         if writable:
+            if takes_over:
+                take_over(directory)
             return cls._open_writable(settings, log_id=None, create=False, checked=checked)
         engine = EmbeddedEngine(acquire(settings, create=False))
         return cls(
@@ -306,14 +320,14 @@ class EventLog:
         """
         Return the time of the last event, 0 when the log is empty.
         """
-        return self._time_at(self.head()) or 0
+        return self.time_at(self.head())
 
-    def _time_at(self, position: int) -> int | None:
+    def time_at(self, position: int) -> int:
         """
-        Return the time of an event, None for position 0.
+        Return the time of an event, 0 for position 0.
         """
         if position == 0:
-            return None
+            return 0
         with translated():
             return time_us_of(self._engine.row_at(position)[4])
 
@@ -352,8 +366,8 @@ class EventLog:
                 frames=self._engine.frame_count(),
                 bytes=self._engine.used_bytes(),
                 head_digest=self._engine.digest_at(head).hex(),
-                first_time_us=self._time_at(min(head, 1)),
-                last_time_us=self._time_at(head),
+                first_time_us=self.time_at(1) if head else None,
+                last_time_us=self.time_at(head) if head else None,
                 writer="" if holder is None else holder.text(),
                 readers=readers,
                 oldest_reader_lag=lag,

@@ -104,6 +104,7 @@ class Environment:
         self._databases: dict[bytes, Database] = {}
         self._listeners: set[threading.Event] = set()
         self._writer = threading.Lock()
+        self._writing_thread: int | None = None
         self._gate = threading.Condition()
         self._transactions = 0
         marked = self._prepare(create=create, log_id=log_id, thorough=thorough)
@@ -255,8 +256,16 @@ class Environment:
         """
         Open the write transaction; it is committed at the end, or undone by an error.
         """
-        with self._writer, self._transaction(write=True) as transaction:
-            yield transaction
+        if self._writing_thread == threading.get_ident():
+            message = "a write transaction inside a write transaction of the same thread"
+            raise ProgrammingError(message)
+        with self._writer:
+            self._writing_thread = threading.get_ident()
+            try:
+                with self._transaction(write=True) as transaction:
+                    yield transaction
+            finally:
+                self._writing_thread = None
         self.notify()
 
     @contextmanager

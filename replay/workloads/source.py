@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import compress
 from pathlib import Path
 from typing import Protocol, final
 
-UNKNOWN = -1
+from replay.workloads.details import NO_DETAILS, DetailColumns, Details
+from replay.workloads.details import UNKNOWN as UNKNOWN  # noqa: PLC0414 - whoever reads jobs needs it
+
+SECOND_US = 1_000_000
 
 
 @final
@@ -32,6 +35,7 @@ class TraceJob:
         requested_kib: The memory that its user asked for, per task.
         preceding_id: Trace id of the job that it waits for.
         think_s: Seconds between the end of that one and this submission.
+        details: What richer formats say besides: names, amounts, constraints.
     """
 
     trace_id: int
@@ -48,9 +52,10 @@ class TraceJob:
     partition: int
     preceding_id: int
     think_s: int
+    details: Details = field(default=NO_DETAILS, kw_only=True)
 
 
-JOB_FIELDS = tuple(field.name for field in fields(TraceJob))
+JOB_FIELDS = tuple(each.name for each in fields(TraceJob) if each.name != "details")
 
 
 @final
@@ -58,6 +63,11 @@ JOB_FIELDS = tuple(field.name for field in fields(TraceJob))
 class Jobs:
     """
     Hold the jobs of a workload as columns of equal length, in file order; names as in TraceJob.
+
+    Args:
+        details: Names, amounts and constraints, None for a format without any.
+        submit_part_us: What the submit times have beyond whole seconds, None for nothing.
+        estimate_s: Run times that the scheduler is told, for planning; None for none.
     """
 
     trace_id: array[int]
@@ -74,6 +84,9 @@ class Jobs:
     partition: array[int]
     preceding_id: array[int]
     think_s: array[int]
+    details: DetailColumns | None = field(default=None, kw_only=True)
+    submit_part_us: array[int] | None = field(default=None, kw_only=True)
+    estimate_s: array[int] | None = field(default=None, kw_only=True)
 
     @staticmethod
     def empty() -> Jobs:
@@ -99,13 +112,32 @@ class Jobs:
         """
         Return the job at an index of the file order, from 0.
         """
-        return TraceJob(*(column[index] for column in self.columns()))
+        row = (column[index] for column in self.columns())
+        if self.details is None:
+            return TraceJob(*row)
+        return TraceJob(*row, details=self.details.job(index))
+
+    def kept(self, is_kept: list[bool]) -> Jobs:
+        """
+        Return the jobs that are kept, one boolean for each job.
+        """
+        columns = (array("q", compress(column, is_kept)) for column in self.columns())
+        return Jobs(
+            *columns,
+            details=self.details and self.details.kept(is_kept),
+            submit_part_us=_compressed(self.submit_part_us, is_kept),
+            estimate_s=_compressed(self.estimate_s, is_kept),
+        )
 
     def __len__(self) -> int:
         return len(self.trace_id)
 
     def __iter__(self) -> Iterator[TraceJob]:
-        return (TraceJob(*row) for row in zip(*self.columns(), strict=True))
+        return map(self.job, range(len(self)))
+
+
+def _compressed(column: array[int] | None, is_kept: list[bool]) -> array[int] | None:
+    return None if column is None else array("q", compress(column, is_kept))
 
 
 @final
@@ -120,6 +152,7 @@ class LeftOut:
         run_time_negative: Never ran.
         larger_than_cluster: Asks for more tasks than the cluster has slots.
         malformed: Lines that aren't jobs at all.
+        in_a_circle: Waits for its own end, through jobs that it waits for.
     """
 
     no_size: int = 0
@@ -127,18 +160,20 @@ class LeftOut:
     run_time_negative: int = 0
     larger_than_cluster: int = 0
     malformed: int = 0
+    in_a_circle: int = 0
 
     def by_name(self) -> tuple[tuple[str, int], ...]:
         """
-        Return each rule's name, as people see it, with its count.
+        Return each rule's name, as people see it, with its count; the last only where it happened.
         """
-        return (
+        names = (
             ("no size", self.no_size),
             ("submit < 0", self.submit_negative),
             ("run time < 0", self.run_time_negative),
             ("larger than the cluster", self.larger_than_cluster),
             ("malformed line", self.malformed),
         )
+        return (*names, ("in a circle", self.in_a_circle)) if self.in_a_circle else names
 
     @property
     def total(self) -> int:
@@ -199,6 +234,9 @@ class Workload:
         jobs: The jobs that can be simulated, in file order.
         left_out: The counts of all others.
         malformed_lines: The first malformed lines, for a message; left_out has the exact count.
+        notes: What else its reader has to say, each with a count: lines that are no jobs by their
+            nature, values that had to be derived, requests that aren't modelled.
+        begins_s: When the recording begins, in the trace's own seconds; the cluster is set up then.
     """
 
     name: str
@@ -207,26 +245,45 @@ class Workload:
     jobs: Jobs
     left_out: LeftOut
     malformed_lines: tuple[MalformedLine, ...] = ()
+    notes: tuple[tuple[str, int], ...] = ()
+    begins_s: int = 0
+
+    def submits_us(self) -> array[int]:
+        """
+        Return when each job was submitted, in microseconds of Unix time.
+        """
+        origin_us = self.start_unix_s * SECOND_US
+        parts = self.jobs.submit_part_us
+        if parts is None:
+            return array("q", (origin_us + value * SECOND_US for value in self.jobs.submit_s))
+        pairs = zip(self.jobs.submit_s, parts, strict=True)
+        return array("q", (origin_us + value * SECOND_US + part for value, part in pairs))
 
     def arrival_order(self) -> list[int]:
         """
         Return the indexes of the jobs by submit time, ties in file order.
         """
-        return sorted(range(len(self.jobs)), key=self.jobs.submit_s.__getitem__)
+        parts = self.jobs.submit_part_us
+        key = self.jobs.submit_s if parts is None else self.submits_us()
+        return sorted(range(len(self.jobs)), key=key.__getitem__)
+
+    def without_larger(self, fits: list[bool]) -> Workload:
+        """
+        Return the workload without the jobs that don't fit, counted as larger than the cluster.
+        """
+        larger = fits.count(False)
+        if not larger:
+            return self
+        counted = replace(
+            self.left_out, larger_than_cluster=self.left_out.larger_than_cluster + larger
+        )
+        return replace(self, jobs=self.jobs.kept(fits), left_out=counted)
 
     def fitting(self, slots: int) -> Workload:
         """
         Return the workload without the jobs that ask for more tasks than the cluster has slots.
         """
-        fits = [tasks <= slots for tasks in self.jobs.tasks]
-        larger = fits.count(False)
-        if not larger:
-            return self
-        kept = Jobs(*(array("q", compress(column, fits)) for column in self.jobs.columns()))
-        counted = replace(
-            self.left_out, larger_than_cluster=self.left_out.larger_than_cluster + larger
-        )
-        return replace(self, jobs=kept, left_out=counted)
+        return self.without_larger([tasks <= slots for tasks in self.jobs.tasks])
 
 
 class WorkloadReader(Protocol):

@@ -7,10 +7,7 @@ no size, then submit < 0, then run time < 0 (larger than the cluster: `Workload.
 
 from __future__ import annotations
 
-import gzip
-import io
 import re
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -18,14 +15,10 @@ from pathlib import Path
 from typing import final
 
 from domain.errors import Refused
+from replay.workloads.gathering import MALFORMED_NAMED_MAX, VALUE_MAX, open_lines
 from replay.workloads.source import Header, Jobs, LeftOut, MalformedLine, Workload
 
 FIELD_COUNT = 18
-GZIP_MAGIC = b"\x1f\x8b"
-# A trace of 30,000 years in seconds, a petabyte in KiB: beyond it a number is a slip.
-VALUE_MAX = 10**12
-# So many malformed lines are named one by one; all are counted.
-MALFORMED_NAMED_MAX = 20
 # Rows are gathered before they go into the columns: one call a column and batch.
 BATCH_ROWS = 4096
 
@@ -55,12 +48,8 @@ def read_swf(path: Path) -> Workload:
         Refused: The file can't be read, or none of its lines is a job.
     """
     reading = _Reading()
-    try:
-        with path.open("rb") as raw, _unpacked(raw) as lines:
-            _read_lines(lines, reading)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise Refused("workload", f"can't be read: {reason}", str(path)) from error
+    with open_lines(path) as lines:
+        _read_lines(lines, reading)
     if reading.malformed and not reading.seen:
         first = reading.malformed[0]
         rule = f"holds no job line; line {first.line_number} {first.rule}"
@@ -74,16 +63,6 @@ def read_swf(path: Path) -> Workload:
         left_out=reading.left_out(),
         malformed_lines=tuple(reading.malformed),
     )
-
-
-def _unpacked(raw: io.BufferedReader) -> io.TextIOWrapper:
-    """
-    Return the lines of a file, unpacked when its first bytes are gzip's.
-    """
-    is_packed = raw.peek(2).startswith(GZIP_MAGIC)
-    source = gzip.GzipFile(fileobj=raw) if is_packed else raw
-    # Publishers' names come in any encoding; numbers, the only thing computed with, don't.
-    return io.TextIOWrapper(source, encoding="utf-8", errors="replace")
 
 
 @final

@@ -97,6 +97,13 @@ class Ladder:
         self.advance(moment, position)
         return moment
 
+    def start(self, position: int) -> tuple[Core, int]:
+        """
+        Return core and boundary of `at`, for whoever goes on by itself.
+        """
+        found = self.at(position)
+        return found.core, found.position
+
     def advance(self, moment: Moment, position: int) -> None:
         """
         Go on to a later position, leaving rungs on the way.

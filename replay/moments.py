@@ -97,6 +97,15 @@ def position_of(log: ReadableLog, moment: NamedMoment, *, field: str = "at") -> 
     return moment.position
 
 
+def before_of(log: ReadableLog, moment: NamedMoment, *, field: str = "--from") -> int:
+    """
+    Return the position before the first event of a span that begins at a moment.
+    """
+    if moment.time_us is not None:
+        return position_at_time(log, moment.time_us - 1)
+    return max(0, position_of(log, moment, field=field) - 1)
+
+
 def position_at_time(log: ReadableLog, time_us: int) -> int:
     """
     Return the position of the last event that isn't after a time; 0 when all are.

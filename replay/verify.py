@@ -84,6 +84,10 @@ class VerifyResult:
             self.differences.append(difference)
 
 
+Start = Callable[[int], tuple[Core, int]]
+"""Gives a core for a position: folded up to a boundary not after it, which is returned too."""
+
+
 def steps_of(envelopes: Iterable[Envelope]) -> Iterator[list[Envelope]]:
     """
     Yield whole steps. What is left after the last end of a step is a step too.
@@ -104,38 +108,57 @@ def verify(
     plugins: Plugins | None = None,
     make_core: Callable[[Plugins | None], Core] = Core,
     on_progress: Callable[[int], None] | None = None,
+    after: int = 0,
+    upto: int | None = None,
+    start: Start | None = None,
 ) -> VerifyResult:
     """
-    Re-decide a whole log.
+    Re-decide a whole log, or the whole steps after a position up to another.
 
     Args:
         log: The log, live or simulated.
         plugins: Pickers and allocators; the built-in ones when None.
         make_core: Builds an empty core; tests hand in one with a rule changed.
         on_progress: Called with the position now and then.
+        after: A position; one inside a step means the boundary before it.
+        upto: The last position; None for the log's end.
+        start: Gives a core for a position, such as a ladder of snapshots does; without it the log
+            is folded from its beginning.
 
     Raises:
         Corrupt: The log doesn't check.
     """
-    return _Verification(log, lambda: make_core(plugins), on_progress).run()
+    found = start or (lambda _position: (make_core(plugins), 0))
+    return _Verification(log, found, on_progress).run(after, upto)
 
 
 class _Verification:
+    _core: Core
+
     def __init__(
         self,
         log: ReadableLog,
-        make_core: Callable[[], Core],
+        start: Start,
         on_progress: Callable[[int], None] | None,
     ) -> None:
         self._log = log
-        self._make_core = make_core
+        self._start = start
         self._on_progress = on_progress
-        self._core = make_core()
         self._result = VerifyResult()
         self._said = 0
 
-    def run(self) -> VerifyResult:
-        for step in steps_of(self._log.read()):
+    def run(self, after: int, upto: int | None) -> VerifyResult:
+        """
+        Re-decide the steps after one position up to another.
+        """
+        self._core, position = self._start(after)
+        for step in steps_of(self._log.read(position, upto)):
+            if step[-1].position <= after:
+                if not self._applied(step):
+                    break
+                continue
+            if upto is not None and not step[-1].ends_step:
+                break
             self._result.steps += 1
             self._result.events += len(step)
             is_session = type(step[0].event) is SessionHeld
@@ -191,11 +214,10 @@ class _Verification:
         Fold the log anew up to and with a step: a core that has decided otherwise can't be used any
         more.
         """
-        self._core = self._make_core()
         before = step[0].position - 1
-        return all(self._applied(earlier) for earlier in steps_of(self._log.read(0, before))) and (
-            self._applied(step)
-        )
+        self._core, position = self._start(before)
+        earlier = steps_of(self._log.read(position, before))
+        return all(self._applied(one) for one in earlier) and self._applied(step)
 
     def _difference(
         self, step: list[Envelope], recorded: list[Stamped], made: list[Stamped]

@@ -13,6 +13,7 @@ from projections.scheduling.core import Core
 from projections.scheduling.placement.allocators import BUILT_IN, ParJob
 from projections.scheduling.placement.plugins import Picked, View
 from projections.scheduling.plugins import Plugins
+from replay.at import Ladder
 from replay.cluster_file import cluster_of_size
 from replay.simulation import Simulation, simulation_settings
 from replay.verify import verify
@@ -137,3 +138,36 @@ def test_verify_goes_on_from_the_recorded_decisions(log: EventLog) -> None:
         result = verify(log, make_core=OnceWrong)  # type: ignore[arg-type]
 
     assert result.difference_count == 1
+
+
+def test_a_span_is_decided_again_by_itself(log: EventLog) -> None:
+    """
+    From a snapshot in the middle the same decisions follow, and only the span's are counted.
+    """
+    with log:
+        head = log.head()
+        whole = verify(log)
+        middle = next(one.position for one in log.read(head // 2) if one.ends_step)
+        first = verify(log, upto=middle)
+        start = Ladder(log).start
+        second = verify(log, after=middle, start=start)
+
+        assert first.is_same
+        assert second.is_same
+        assert (middle, head - middle) == (first.events, second.events)
+        assert whole.decisions == first.decisions + second.decisions
+
+
+def test_a_difference_outside_the_span_is_not_its_business(log: EventLog) -> None:
+    """
+    Where to look can be narrowed to where something is wrong.
+    """
+    with log:
+        plugins = sabotaged(allocator=True)
+        position = verify(log, plugins=plugins).differences[0].position
+
+        assert verify(log, plugins=plugins, upto=position - 1).is_same
+        found = verify(
+            log, plugins=plugins, after=position - 1, start=Ladder(log, plugins=plugins).start
+        )
+        assert position == found.differences[0].position

@@ -46,6 +46,7 @@ replay.add_command(replay_state.check)
 Examples:
   xce replay verify ~/.local/state/xce      also while its scheduler runs
   xce replay verify run1 --json | jq .differences
+  xce replay verify run1 --from 2026-11-29T18:00:00 --to 2026-11-29T19:00:00
 Exit status: 0 when every decision is the same, 1 when one differs, 4 when the log is corrupt.
 A difference under the same policy is a fault of XCE: report it with its position.
 Next, for the bytes themselves: xce log verify LOG.
@@ -53,19 +54,29 @@ Next, for the bytes themselves: xce log verify LOG.
 @click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
 @click.option("--progress/--no-progress", default=None,
               help="Show a progress bar; else only on a terminal.")
+@click.option("--from", "first", metavar="POSITION|TIME",
+              help=f"Begin here. {replay_state.AT_HELP}")
+@click.option("--to", "last", default="end", metavar="POSITION|TIME", help="End here.")
 @json_option
-def verify(log: Path, *, progress: bool | None, as_json: bool) -> int:
+def verify(
+    log: Path, *, progress: bool | None, first: str | None, last: str, as_json: bool
+) -> int:
     """
     Decide every session of a log again, and report what differs.
 
     LOG is the directory of a log, or of a cluster.
     """
+    from replay.at import ladder_of
+    from replay.moments import before_of, parse_moment, position_of
     from replay.verify import verify as decide_again
     from store.log import EventLog
 
     shown = sys.stderr.isatty() if progress is None else progress
     with EventLog.open(log, writable=False) as opened, _bar(opened.head(), shown=shown) as step:
-        result = decide_again(opened, on_progress=step)
+        after = 0 if first is None else before_of(opened, parse_moment("--from", first))
+        upto = position_of(opened, parse_moment("--to", last), field="--to")
+        start = None if first is None else ladder_of(opened, on_progress=step).start
+        result = decide_again(opened, on_progress=step, after=after, upto=upto, start=start)
     if as_json:
         say_json({**asdict(result), "is_same": result.is_same})
     else:

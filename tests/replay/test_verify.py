@@ -151,9 +151,11 @@ def test_a_span_is_decided_again_by_itself(log: EventLog) -> None:
         first = verify(log, upto=middle)
         start = Ladder(log).start
         second = verify(log, after=middle, start=start)
+        without_start = verify(log, after=middle)
 
         assert first.is_same
         assert second.is_same
+        assert second == without_start
         assert (middle, head - middle) == (first.events, second.events)
         assert whole.decisions == first.decisions + second.decisions
 
@@ -164,10 +166,11 @@ def test_a_difference_outside_the_span_is_not_its_business(log: EventLog) -> Non
     """
     with log:
         plugins = sabotaged(allocator=True)
-        position = verify(log, plugins=plugins).differences[0].position
+        everywhere = verify(log, plugins=plugins)
+        position = everywhere.differences[0].position
 
         assert verify(log, plugins=plugins, upto=position - 1).is_same
         found = verify(
             log, plugins=plugins, after=position - 1, start=Ladder(log, plugins=plugins).start
         )
-        assert position == found.differences[0].position
+        assert everywhere.differences == found.differences

@@ -1,11 +1,31 @@
 """
-Run vectors of the kind ``schedule``.
+Run vectors of the kind ``schedule``: a cluster and jobs, one cycle or several, and what comes of
+them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
+from tools.conformance.core_trial import CoreTrial
 from tools.conformance.features import refuse_left_out
-from tools.conformance.values import Vector
+from tools.conformance.observed import Observed, compare
+from tools.conformance.trial import NotYet, Trial
+from tools.conformance.values import (
+    Fields,
+    Vector,
+    cases_of,
+    mapping_of,
+    mappings_of,
+    text_of,
+    whole_of,
+)
+
+MakeTrial = Callable[[Fields], Trial]
+
+JOB_FIELDS: Final = ("n", "R", "q", "m", "W", "x", "user", "project", "sp", "b", "w", "J")
+"""In a case without jobs these describe the one job, called J."""
 
 
 def differences(vector: Vector) -> list[str]:
@@ -13,4 +33,67 @@ def differences(vector: Vector) -> list[str]:
     Return what differs from what a vector expects.
     """
     refuse_left_out(vector)
-    return ["vectors of this kind aren't run yet"]
+    return differences_with(vector, CoreTrial)
+
+
+def differences_with(vector: Vector, make_trial: MakeTrial) -> list[str]:
+    """
+    Return what differs when the vector is tried on schedulers that *make_trial* sets up.
+    """
+    found = []
+    for label, case in cases_of(vector.fields):
+        try:
+            lines = _of_case(with_defaults(case), make_trial)
+        except NotYet as missing:
+            lines = [f"not yet: {missing}"]
+        found += [f"{label} {line}".strip() for line in lines]
+    return found
+
+
+def with_defaults(case: Fields) -> Fields:
+    """
+    Return a case with a cluster and jobs, however briefly it says them.
+    """
+    filled = dict(case)
+    if "free" in case:
+        hosts = [{"name": name, "slots": free} for name, free in mapping_of(case["free"]).items()]
+        filled["cluster"] = {"hosts": hosts}
+    if "jobs" not in case:
+        job = {name: case[name] for name in JOB_FIELDS if name in case}
+        filled["jobs"] = [{"id": "J", **job}]
+    if "cluster" not in filled:
+        filled["cluster"] = {"hosts": [{"name": "h1"}]}
+    return filled
+
+
+def _of_case(case: Fields, make_trial: MakeTrial) -> list[str]:
+    trial = make_trial(case)
+    jobs = mappings_of(case.get("jobs"))
+    for job in jobs:
+        trial.submit(job)
+    if any(job.get("just_submitted") for job in jobs):
+        return compare(mapping_of(case.get("expect")), trial.observe())
+    steps = mappings_of(case.get("steps")) or [
+        {"clock": case.get("clock"), "expect": case.get("expect")}
+    ]
+    found = []
+    for number, step in enumerate(steps, 1):
+        lines = compare(mapping_of(step.get("expect")), _carried_out(trial, step))
+        prefix = f"step {number}: " if len(steps) > 1 else ""
+        found += [f"{prefix}{line}" for line in lines]
+    return found
+
+
+def _carried_out(trial: Trial, step: Fields) -> Observed:
+    if step.get("clock") is not None:
+        trial.go_to(_minute_of(text_of(step["clock"])))
+    elif "at" in step:
+        trial.go_to(whole_of(step["at"]))
+    trial.happen(step)
+    trial.cycle()
+    return trial.observe()
+
+
+def _minute_of(clock: str) -> int:
+    hours, _, minutes = clock.partition(":")
+    return int(hours) * 60 + int(minutes or 0)

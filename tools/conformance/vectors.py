@@ -109,4 +109,5 @@ def run_one(vector: Vector) -> Outcome:
     except Malformed as malformed:
         return Outcome(vector, [f"malformed: {malformed}"])
     except Exception as error:  # noqa: BLE001 - one vector's failure is that vector's
-        return Outcome(vector, [f"{type(error).__name__}: {error}"])
+        first_lines = " ".join(str(error).split("\n")[:3])
+        return Outcome(vector, [f"{type(error).__name__}: {first_lines}"])

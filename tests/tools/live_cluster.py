@@ -80,7 +80,7 @@ class Cluster:
         self.process = subprocess.Popen(self._arguments, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line, f"the scheduler ended with {self.process.wait()}"
+        assert line, f"the scheduler ended with {self._reap()}"
         ready: dict[str, Any] = json.loads(line)
         return ready
 

@@ -146,7 +146,7 @@ def test_a_closed_host_takes_no_jobs(cluster: Cluster) -> None:
     cluster.post("/v1/hosts/local1/close", {"why": "new disk"})
     jobs = [cluster.submit("true") for _ in range(3)]
     ended = [cluster.wait_ended(job_id) for job_id in jobs]
-    shown = cluster.get("/v1/hosts")["hosts"][0]
+    shown = next(one for one in cluster.get("/v1/hosts")["hosts"] if one["host"] == "local1")
     cluster.post("/v1/hosts/local1/open")
 
     assert {"local2"} == {job["hosts"][0]["host"] for job in ended}

@@ -85,6 +85,8 @@ class Api:
         self.key = key
         self.shut_down = shut_down
         self.started_us = time.time_ns() // 1000
+        # A worker that only waits must speak often enough not to pass for silent.
+        self.poll_wait_max_s = settings.silent_after_s / 3
         self._settings = settings
 
     async def body(self, http: HttpRequest) -> bytes:
@@ -303,12 +305,13 @@ async def work(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: A
     """
     query = http.query_params
     wait_s = _number(query.get("wait_s"), "wait_s", 0, int(POLL_WAIT_MAX_S), 0)
+    wait_ns = round(min(wait_s, api.poll_wait_max_s) * 1e9)
     return await api.engine.ask(
         WorkPoll(
             _name(http),
             _number(query.get("incarnation"), "incarnation", 1, 2**31 - 1, 0),
             _number(query.get("revision"), "revision", 0, 2**62, 0),
-            time.monotonic_ns() + wait_s * 1_000_000_000,
+            time.monotonic_ns() + wait_ns,
         )
     )
 

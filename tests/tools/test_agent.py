@@ -1,0 +1,276 @@
+"""
+What an agent tells, in which order, and what it makes of an assignment.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from domain.amounts import Amount
+from domain.jobs import EnvironmentVariable, Program
+from tools.agent import measure
+from tools.agent.assignments import CannotRun, start_request
+from tools.agent.files import WorkerFiles
+from tools.agent.messages import (
+    Attempt,
+    AttemptKey,
+    FromLauncher,
+    KillRequest,
+    OrderOutcome,
+    Phase,
+    StartRequest,
+    ToLauncher,
+    from_launcher,
+    line_of,
+    to_launcher,
+)
+from tools.agent.protocol import Assignment, HostShare, Usage
+from tools.agent.reports import Outbox
+
+KEY = AttemptKey("1", 1)
+ME = pwd.getpwuid(os.geteuid()).pw_name
+
+
+def running(job_id: str = "1", pid: int = 7) -> Attempt:
+    return Attempt(job_id, 1, Phase.RUNNING, pid=pid, born_ticks=1)
+
+
+def ended(job_id: str = "1", pid: int = 7) -> Attempt:
+    return Attempt(job_id, 1, Phase.ENDED, pid=pid, exit_code=0)
+
+
+def kinds(outbox: Outbox) -> list[str]:
+    return [due.report.kind for due in outbox.due()]
+
+
+def test_a_report_waits_for_its_capability() -> None:
+    """
+    After a restart ends are known before the work is: telling them without the capability would
+    have them denied, and lost.
+    """
+    outbox = Outbox()
+    outbox.add_attempt(ended())
+    before = (kinds(outbox), outbox.is_empty)
+    outbox.capabilities[KEY] = "c"
+
+    assert (([], True), ["started", "finished"]) == (before, kinds(outbox))
+
+
+def test_a_start_is_told_once_and_before_its_end() -> None:
+    """
+    The scheduler refuses what comes twice or out of order.
+    """
+    outbox = Outbox()
+    outbox.capabilities[KEY] = "c"
+    outbox.add_attempt(running())
+    first = outbox.due()
+    done = outbox.told(first)
+    outbox.add_attempt(ended())
+    second = outbox.due()
+
+    assert (["started"], []) == ([one.report.kind for one in first], done)
+    assert (["finished"], [KEY]) == ([one.report.kind for one in second], outbox.told(second))
+    assert outbox.is_empty
+
+
+def test_what_happens_while_a_report_is_under_way_is_told_next() -> None:
+    """
+    The end may come while the start is being told.
+    """
+    outbox = Outbox()
+    outbox.capabilities[KEY] = "c"
+    outbox.add_attempt(running())
+    under_way = outbox.due()
+    outbox.add_attempt(ended())
+    outbox.add_order(OrderOutcome(1, "signalled"))
+    outbox.told(under_way)
+
+    assert ["finished", "order_done"] == kinds(outbox)
+
+
+def test_only_the_newest_measure_is_told_and_one_that_came_meanwhile_stays() -> None:
+    """
+    Old measures are of no use to anybody.
+    """
+    outbox = Outbox()
+    old, new, newest = (Usage(load=(Amount(resource="mem", milli=n),)) for n in (1, 2, 3))
+    outbox.set_usage(old)
+    outbox.set_usage(new)
+    under_way = outbox.due()
+    outbox.set_usage(newest)
+    outbox.told(under_way)
+
+    assert [new] == [due.report for due in under_way]
+    assert [newest] == [due.report for due in outbox.due()]
+
+
+def test_an_attempt_that_could_not_start_is_told_as_such() -> None:
+    """
+    It has no process and no exit code.
+    """
+    outbox = Outbox()
+    outbox.capabilities[KEY] = "c"
+    outbox.add_attempt(Attempt("1", 1, Phase.ENDED, failed="no such program"))
+
+    assert ["could_not_start"] == kinds(outbox)
+    assert [KEY] == outbox.told(outbox.due())
+
+
+# -------------------------------------------------------------------------------------- assignments
+
+
+def assignment(**changes: object) -> Assignment:
+    values: dict[str, object] = {
+        "job_id": "12",
+        "attempt": 2,
+        "capability": "c",
+        "queue": "normal",
+        "user": ME,
+        "name": "n",
+        "program": Program(argv=("a", "b"), env=(EnvironmentVariable(name="X", value="1"),)),
+        "hosts": (HostShare(host="h1", tasks=2), HostShare(host="h2", tasks=1)),
+    }
+    return Assignment(**(values | changes))
+
+
+def test_an_assignment_becomes_a_start(tmp_path: Path) -> None:
+    """
+    Output without paths goes to the attempt's own directory, and the job is told where it runs.
+    """
+    files = WorkerFiles(tmp_path, "w")
+    request = start_request(assignment(), files)
+
+    own = str(files.jobs / "12.2")
+    assert (("a", "b"), own, f"{own}/stdout", f"{own}/stderr", own) == (
+        request.argv,
+        request.cwd,
+        request.stdout,
+        request.stderr,
+        request.make_directory,
+    )
+    expected = {
+        "X": "1",
+        "XCE_JOB_ID": "12",
+        "XCE_ATTEMPT": "2",
+        "XCE_HOSTS": "h1*2 h2*1",
+        "XCE_QUEUE": "normal",
+        "LSB_JOBID": "12",
+        "LSB_JOBINDEX": "0",
+        "LSB_HOSTS": "h1 h1 h2",
+        "LSB_MCPU_HOSTS": "h1 2 h2 1",
+        "USER": ME,
+    }
+    assert expected == {name: request.env.get(name) for name in expected}
+
+
+def test_a_job_cannot_take_the_schedulers_variables(tmp_path: Path) -> None:
+    """
+    A launcher finds lost processes by them.
+    """
+    env = tuple(
+        EnvironmentVariable(name=name, value="forged") for name in ("XCE_JOB_ID", "LSB_JOBID")
+    )
+    request = start_request(
+        assignment(program=Program(argv=("a",), env=env)), WorkerFiles(tmp_path, "w")
+    )
+
+    assert ("12", "12") == (request.env["XCE_JOB_ID"], request.env["LSB_JOBID"])
+
+
+@pytest.mark.parametrize(
+    "change", [{"user": "somebody"}, {"program": None}, {"program": Program()}]
+)
+def test_what_an_agent_cannot_run_is_refused_by_name(tmp_path: Path, change: dict) -> None:
+    """
+    A job runs as its own user, or it does not run.
+    """
+    with pytest.raises(CannotRun, match=next(iter(change))):
+        start_request(assignment(**change), WorkerFiles(tmp_path, "w"))
+
+
+# ----------------------------------------------------------------------------------------- messages
+
+
+def test_messages_come_out_as_they_went_in() -> None:
+    """
+    Each field survives the line that agent and launcher exchange, at its default and beside it.
+    """
+    start = StartRequest("1", 2, ("a", "b"), {"X": "1"}, "/", 0o22, "i", "o", "e", "d")
+    plain = StartRequest("1", 2, ("a",), {}, "/", None, "", "", "")
+    asked = ToLauncher(
+        True, [start, plain], [KillRequest(3, "1", 2, 5)], [KEY], quit=True, reset=True
+    )
+    attempt = Attempt("1", 2, Phase.ENDED, 3, 4, 0, 9, 6, 7, "f")
+    told = FromLauncher([attempt, Attempt("1", 1, Phase.INTENDED)], [OrderOutcome(1, "x")], True, 8)
+
+    assert (asked, ToLauncher()) == (
+        to_launcher(line_of(asked)),
+        to_launcher(line_of(ToLauncher())),
+    )
+    assert told == from_launcher(line_of(told))
+
+
+# ---------------------------------------------------------------------------------------- measuring
+
+
+def test_a_measure_is_told_only_when_it_has_changed() -> None:
+    """
+    Usage that stays as it was would fill the log for nothing.
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, process_group=0
+    )
+    meter = measure.Meter()
+    attempt = Attempt("1", 1, Phase.RUNNING, pid=child.pid, born_ticks=1)
+    try:
+        first = meter.measure([attempt])
+        second = meter.measure([attempt])
+        gone = meter.measure([])
+    finally:
+        child.communicate(b"\n")
+
+    assert first is not None
+    (seen,) = first.jobs
+    assert ("1", 1, 1, "mem") == (
+        seen.job_id,
+        seen.attempt,
+        seen.processes,
+        seen.amounts[0].resource,
+    )
+    assert seen.amounts[0].milli > 1_000_000
+    assert (None, None) == ((second and second.jobs) or None, (gone and gone.jobs) or None)
+
+
+@pytest.mark.parametrize(
+    ("told_kib", "seen_kib", "is_news"),
+    [
+        (100_000, 105_000, False),
+        (100_000, 115_000, True),
+        (10_000, 12_000, False),
+        (10_000, 15_000, True),
+        (100_000, 80_000, True),
+    ],
+)
+def test_what_counts_as_a_change(told_kib: int, seen_kib: int, is_news: bool) -> None:
+    """
+    More than a tenth, and more than 4 MiB.
+    """
+    assert is_news == measure._has_changed(told_kib * 1000, seen_kib * 1000)
+
+
+def test_a_host_is_described_by_what_the_system_says() -> None:
+    """
+    Select expressions will name these.
+    """
+    (memory,) = measure.resources()
+
+    assert ("mem", True) == (memory.name, memory.is_real)
+    assert memory.total_milli > 2**20 * 1000 // 1024
+    assert {"type", "model", "ncpus"} == {one.name for one in measure.attributes()}
+    assert measure.slots() >= 1

@@ -1,0 +1,223 @@
+"""
+The engine thread when the disk says no: what is told, what is kept, when the process must end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from domain.commands import StartScheduler, SubmitJob
+from domain.envelope import Stamped
+from domain.errors import OutcomeUnknown, StoreUnavailable
+from domain.jobs import JobSpec, Program
+from projections.scheduling.plugins import Plugins
+from replay.engine import Engine
+from store.log import EventLog
+from store.snapshots import SnapshotStore
+from tools.daemon.access import Caller
+from tools.daemon.config import DaemonSettings, first_commands
+from tools.daemon.engine_thread import EngineThread
+from tools.daemon.journal import Journal
+from tools.daemon.requests import Read, Reply, Request, Submission
+
+USER = Caller(1000, "user")
+
+
+class FailingLog:
+    """
+    Be a real log whose append can be made to fail, before or after it has written.
+    """
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self.log_id = log.log_id
+        self.failures: list[tuple[bool, Exception]] = []
+        self.commits = 0
+
+    def append(self, events: Sequence[Stamped]) -> int:
+        self.commits += 1
+        if self.failures:
+            is_written, failure = self.failures.pop(0)
+            if is_written:
+                self._log.append(events)
+            raise failure
+        return self._log.append(events)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._log, name)
+
+
+class Harness:
+    """
+    Run an engine thread over a real log in a loop of the test's own.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.log = FailingLog(EventLog.create(folder / "log"))
+        self.snapshots = SnapshotStore(folder / "snapshots", log_id=self.log.log_id)
+        self.journal = Journal(folder / "journal")
+        self.status: int | None = None
+        self.recoveries = 0
+        self.thread = EngineThread(
+            self._recover, DaemonSettings(), bytes(32), self.journal, self._ended
+        )
+        engine, plugins = self.thread.engine, Plugins()
+        started = StartScheduler(
+            epoch=1,
+            holder="test",
+            code_version="0",
+            pickers=plugins.picker_versions(),
+            allocators=plugins.allocator_versions(),
+        )
+        for command in (started, *first_commands(DaemonSettings())):
+            engine.accept(command, actor="", now_us=self.thread.clock.now_us())
+        engine.commit()
+
+    def _recover(self) -> Engine:
+        self.recoveries += 1
+        return Engine.recover(self.log, snapshots=self.snapshots)
+
+    def _ended(self, status: int) -> None:
+        self.status = status
+
+    def run(self, *steps: Callable[[], list[Request]]) -> list[list[Reply]]:
+        """
+        Ask the requests of each step at once, step after step, then stop.
+        """
+
+        async def script() -> list[list[Reply]]:
+            self.thread.start(asyncio.get_running_loop())
+            answers = []
+            for step in steps:
+                asked = [asyncio.ensure_future(self.thread.ask(one)) for one in step()]
+                answers.append(list(await asyncio.wait_for(asyncio.gather(*asked), 20)))
+            self.thread.stop()
+            return answers
+
+        try:
+            return asyncio.run(script())
+        finally:
+            self.thread.join()
+
+    def close(self) -> None:
+        self.log.close()
+        self.journal.close()
+
+
+@pytest.fixture
+def harness(tmp_path: Path):
+    found = Harness(tmp_path)
+    yield found
+    found.close()
+
+
+def submission(key: str) -> Request:
+    spec = JobSpec(user="user", queue="normal", program=Program(argv=("true",)))
+    return Submission(SubmitJob(spec=spec, key=key, digest="same"), USER)
+
+
+def count_jobs() -> Request:
+    return Read(lambda engine: {"jobs": len(engine.core.state.stored.jobs)})
+
+
+def jobs_of(reply: Reply) -> int:
+    return json.loads(reply.body)["jobs"]
+
+
+def test_requests_that_wait_together_share_one_commit(harness: Harness) -> None:
+    """
+    Group commit: a synced write for each request would be what limits a busy scheduler.
+    """
+    before = harness.log.commits
+
+    (answers,) = harness.run(lambda: [submission(f"k{number}") for number in range(40)])
+
+    assert [201] * 40 == [reply.status for reply in answers]
+    assert [str(number) for number in range(1, 41)] == [
+        json.loads(one.body)["job_id"] for one in answers
+    ]
+    # All, or one and then the rest; and the last commit is that of the stop.
+    assert harness.log.commits - before <= 3
+
+
+def test_a_full_disk_is_told_and_nothing_of_the_batch_stays(harness: Harness) -> None:
+    """
+    What couldn't be recorded must leave no trace in memory; with room again all goes on.
+    """
+    full = StoreUnavailable("disk full", "/there")
+    harness.log.failures = []
+
+    def fail() -> list[Request]:
+        harness.log.failures = [(False, full)]
+        return [submission("lost")]
+
+    good, lost, seen, again = harness.run(
+        lambda: [submission("first")], fail, lambda: [count_jobs()], lambda: [submission("lost")]
+    )
+
+    assert [201, 503, 201] == [good[0].status, lost[0].status, again[0].status]
+    assert ("disk full", "none") == (
+        json.loads(lost[0].body)["error"]["resource"],
+        json.loads(lost[0].body)["outcome"],
+    )
+    assert (1, 2, 0) == (jobs_of(seen[0]), harness.recoveries, harness.status)
+    assert "2" == json.loads(again[0].body)["job_id"]
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_an_unknown_outcome_ends_the_process_and_the_key_tells_the_truth_later(
+    harness: Harness, tmp_path: Path, is_written: bool
+) -> None:
+    """
+    A sync that failed is never tried again and called a success; only a restart can tell.
+    """
+    harness.log.failures = [(is_written, OutcomeUnknown("sync failed"))]
+
+    ((unknown, read),) = harness.run(lambda: [submission("k"), count_jobs()])
+
+    assert (503, "unknown") == (unknown.status, json.loads(unknown.body)["outcome"])
+    assert (503, 3) == (read.status, harness.status)
+    recovered = Engine.recover(harness.log)
+    again = recovered.accept(submission("k").command, actor="user", now_us=2**52)
+    assert is_written == again.replayed
+
+
+def test_a_request_that_breaks_something_takes_no_other_with_it(harness: Harness) -> None:
+    """
+    An unforeseen failure answers 500 to whoever caused it; others may ask again.
+    """
+
+    class Broken(Submission):
+        def take(self, engine: Engine, now_us: int) -> None:
+            super().take(engine, now_us)
+            raise ZeroDivisionError
+
+    broken = Broken(submission("b").command, USER)
+    hurt, seen, good = harness.run(
+        lambda: [broken], lambda: [count_jobs()], lambda: [submission("g")]
+    )
+
+    assert [500, 200, 201] == [hurt[0].status, seen[0].status, good[0].status]
+    assert (0, 0) == (jobs_of(seen[0]), harness.status)
+
+
+def test_whoever_asks_after_the_end_is_turned_away(harness: Harness) -> None:
+    """
+    A request that nobody will ever answer must not hang.
+    """
+
+    async def late() -> Reply:
+        harness.thread.start(asyncio.get_running_loop())
+        harness.thread.stop()
+        await asyncio.to_thread(harness.thread.join)
+        return await asyncio.wait_for(harness.thread.ask(count_jobs()), 5)
+
+    reply = asyncio.run(late())
+    harness.thread.join()
+
+    assert 503 == reply.status

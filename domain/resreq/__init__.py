@@ -7,6 +7,7 @@ The resource-requirement language (LSF's -R): parse, check, merge, evaluate and 
 from domain.resreq.parser import parse, parse_and_warn
 from domain.resreq.render import render
 from domain.resreq.settings import DEFAULT_SETTINGS, ParseSettings
+from domain.resreq.sharing import shared
 from domain.resreq.syntax import EMPTY, Compound, Primary, Requirement
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "parse",
     "parse_and_warn",
     "render",
+    "shared",
 ]

@@ -124,7 +124,7 @@ class Checker:
         if isinstance(expr, Defined):
             self._check_defined(expr.name)
         if isinstance(expr, Name) and self._known(expr.name).value_type is ValueType.STRING:
-            raise self._refusal(expr.name, f"{expr.name} is a text: compare it with a value")
+            raise self._refusal(expr.name, _text_rule(expr.name))
         return expr
 
     def _binary(self, expr: Binary) -> Expr:
@@ -149,9 +149,7 @@ class Checker:
         elif isinstance(expr.right, Number):
             value = f"{show_milli(expr.right.milli)}{expr.right.unit}"
         else:
-            raise self._refusal(
-                expr.left.name, f"{expr.left.name} is a text: compare it with a value"
-            )
+            raise self._refusal(expr.left.name, _text_rule(expr.left.name))
         return Text.model_validate(
             {"kind": "text", "name": expr.left.name, "op": expr.op, "value": value}
         )
@@ -191,6 +189,10 @@ class Checker:
             if place is not None:
                 return NotUnderstood(FIELD, rule, text, place.start() + 1, hint)
         return Refused(FIELD, rule, name, hint)
+
+
+def _text_rule(name: str) -> str:
+    return f"{name} is a text: compare it with a value, quoted unless it is one plain word"
 
 
 def _leaves(expr: Expr) -> Iterator[Expr]:

@@ -79,6 +79,7 @@ def test_what_fits_the_descriptors_passes(text):
         ("os", "compare it with a value"),
         ("os + 1 > 2", "compare it with a value"),
         ("os == (1 + 1)", "compare it with a value"),
+        ("hname != host06-x12", "quoted unless"),
         ("mem == 'x'", "is no text"),
         ("gpu == 'x'", "is no text"),
         ("mem == swp && 1 == os", "compare it with a value"),

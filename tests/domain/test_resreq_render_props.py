@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.errors import Refused
-from domain.resreq import Requirement, parse, render
+from domain.resreq import Requirement, parse, render, shared
 from domain.resreq.syntax import (
     Affinity,
     Binary,
@@ -217,6 +217,17 @@ def test_a_requirement_survives_storage_exactly(requirement):
     stored = requirement.__pydantic_serializer__.to_json(requirement, exclude_defaults=True)
 
     assert requirement == Requirement.model_validate_json(stored)
+
+
+@given(requirements)
+def test_equal_requirements_are_shared_as_one_object(requirement):
+    """
+    However they came about: parsed, or read back from an event.
+    """
+    again = Requirement.model_validate_json(requirement.model_dump_json(exclude_defaults=True))
+
+    assert shared(requirement) is shared(again)
+    assert requirement == shared(requirement)
 
 
 _pieces = st.sampled_from(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tools.conformance import dependencies
+from tools.conformance import array_names, dependencies
 from tools.conformance.features import refuse_left_out
 from tools.conformance.values import Vector, cases_of
 
@@ -24,5 +24,7 @@ def differences(vector: Vector) -> list[str]:
     refuse_left_out(vector)
     if any("w" in case for _, case in cases_of(vector.fields)):
         return dependencies.differences(vector)
+    if all("J" in case for _, case in cases_of(vector.fields)):
+        return array_names.differences(vector)
     run = TOPICS.get(vector.topic)
     return ["vectors of this kind aren't run yet"] if run is None else run(vector)

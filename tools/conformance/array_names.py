@@ -1,0 +1,55 @@
+"""
+Run vectors about the names of arrays: ``name[list]%k``.
+"""
+
+from __future__ import annotations
+
+from domain.arrays import INDEX_MAX_DEFAULT, parse_job_name
+from domain.errors import Refused
+from tools.conformance.values import (
+    Fields,
+    Malformed,
+    Vector,
+    cases_of,
+    differing,
+    items_of,
+    mapping_of,
+    text_of,
+    whole_of,
+)
+
+
+def differences(vector: Vector) -> list[str]:
+    """
+    Return what differs from what a vector expects.
+    """
+    found = []
+    for label, case in cases_of(vector.fields):
+        found += [f"{label} {line}".strip() for line in _of_case(case)]
+    return found
+
+
+def _of_case(case: Fields) -> list[str]:
+    expect = mapping_of(case.get("expect"))
+    most = mapping_of(case.get("params")).get("MAX_JOB_ARRAY_SIZE", INDEX_MAX_DEFAULT)
+    try:
+        name, array = parse_job_name(text_of(case["J"]), index_max=whole_of(most))
+    except Refused as refused:
+        return [] if expect.get("reject") is True else [f"refused: {refused}"]
+    indices = [] if array is None else list(array.indices())
+    found: dict[str, object] = {
+        "reject": False,
+        "name": name,
+        "elements": indices,
+        "indices": indices,
+        "count": len(indices),
+        "size": len(indices),
+        "limit": None if array is None else array.started_max,
+    }
+    differ = []
+    for key, expected in expect.items():
+        if key not in found:
+            raise Malformed(f"nothing is known of expecting {key!r}")
+        wanted = list(items_of(expected)) if isinstance(expected, list) else expected
+        differ += differing(key, wanted, found[key])
+    return differ

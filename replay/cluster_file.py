@@ -1,13 +1,14 @@
 """
 Model the cluster that a workload is simulated on.
 
-It comes from the workload's own header, from a size such as `1024x8`, or from a file. A file is
-JSON (or a table of the kind that some traces bring along, see `_machines_table`):
+It comes from the workload's own header, from a size such as `1024x8`, or from a file. A file is a
+slurm.conf, openb's table of nodes, a table of machines that some traces bring along (see
+`_machines_table`), or JSON:
 
     {"hosts": [
         {"name": "thin[001-144]", "slots": 8, "mem_kib": 4194304,
          "attributes": {"type": "X86_64"}},
-        {"name": "fat", "slots": 64, "mem_kib": 1073741824}
+        {"name": "fat", "slots": 64, "mem_kib": 1073741824, "resources": {"gpu": 4}}
     ]}
 
 One range in brackets names several hosts alike, its width is kept (`thin001`). Hosts stand in host
@@ -19,62 +20,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, final
+from typing import Annotated
 
 from pydantic import Field, ValidationError
 
 from domain.errors import Refused
 from domain.event import Value
-from domain.ids import check_name
+from replay.cluster_spec import (
+    HOSTS_MAX,
+    HOW,
+    OPTION,
+    SLOTS_MAX,
+    ClusterSpec,
+    HostSpec,
+    ResourceSpec,
+    check_count,
+    check_hosts,
+)
+from replay.openb_nodes import is_openb_nodes, openb_hosts
+from replay.slurm_conf import is_slurm_conf, slurm_cluster
 from replay.workloads.source import Header
 from replay.workloads.swf import header_number
 
-HOSTS_MAX = 1_000_000
-SLOTS_MAX = 1_000_000
-OPTION = "--cluster"
-_HOW = f"Give {OPTION} HOSTSxSLOTS (for example 1024x8) or {OPTION} FILE."
+__all__ = ["ClusterSpec", "HostSpec", "cluster_of", "read_cluster_file"]
 
 _size = re.compile(r"([0-9]+)x([0-9]+)")
 _range = re.compile(r"([^\[\]]*)\[([0-9]{1,9})-([0-9]{1,9})\]([^\[\]]*)")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class HostSpec:
-    """
-    Hold one host of a modelled cluster; its memory is None where the cluster doesn't give it.
-    """
-
-    name: str
-    slots: int
-    mem_kib: int | None = None
-    attributes: tuple[tuple[str, str], ...] = ()
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class ClusterSpec:
-    """
-    Hold a modelled cluster: its hosts in host order, each name once.
-    """
-
-    hosts: tuple[HostSpec, ...]
-
-    @property
-    def slots(self) -> int:
-        """
-        Return the slots of all hosts together.
-        """
-        return sum(host.slots for host in self.hosts)
-
-    @property
-    def has_memory(self) -> bool:
-        """
-        Tell whether the hosts' memory is given, so that the memory of jobs counts.
-        """
-        return all(host.mem_kib is not None for host in self.hosts)
 
 
 def cluster_of(option: str | None, header: Header) -> ClusterSpec:
@@ -108,15 +80,15 @@ def cluster_from_header(header: Header) -> ClusterSpec:
     nodes, processors = header_number(header, "MaxNodes"), header_number(header, "MaxProcs")
     if nodes is None and processors is None:
         rule = "is needed: the workload's header has neither MaxNodes nor MaxProcs"
-        raise Refused(OPTION, rule, hint=_HOW)
+        raise Refused(OPTION, rule, hint=HOW)
     hosts = nodes if nodes is not None else processors
     slots = processors if processors is not None else nodes
     assert hosts is not None
     assert slots is not None
-    _check_count("MaxNodes", hosts, HOSTS_MAX)
-    _check_count("MaxProcs", slots, HOSTS_MAX * SLOTS_MAX)
+    check_count("MaxNodes", hosts, HOSTS_MAX)
+    check_count("MaxProcs", slots, HOSTS_MAX * SLOTS_MAX)
     if slots < hosts:
-        raise Refused("MaxProcs", f"must be at least MaxNodes ({hosts})", slots, _HOW)
+        raise Refused("MaxProcs", f"must be at least MaxNodes ({hosts})", slots, HOW)
     share, rest = divmod(slots, hosts)
     return _numbered(tuple(share + (index < rest) for index in range(hosts)))
 
@@ -128,8 +100,8 @@ def cluster_of_size(hosts: int, slots: int) -> ClusterSpec:
     Raises:
         Refused: A number is 0 or too large.
     """
-    _check_count(f"{OPTION} hosts", hosts, HOSTS_MAX)
-    _check_count(f"{OPTION} slots", slots, SLOTS_MAX)
+    check_count(f"{OPTION} hosts", hosts, HOSTS_MAX)
+    check_count(f"{OPTION} slots", slots, SLOTS_MAX)
     return _numbered((slots,) * hosts)
 
 
@@ -141,11 +113,6 @@ def _numbered(slots_of_hosts: tuple[int, ...]) -> ClusterSpec:
             for number, slots in enumerate(slots_of_hosts, 1)
         )
     )
-
-
-def _check_count(field: str, value: int, most: int) -> None:
-    if not 1 <= value <= most:
-        raise Refused(field, f"must be from 1 to {most}", value, _HOW)
 
 
 # ------------------------------------------------------------------------------------------ files
@@ -160,12 +127,14 @@ class HostGroup(Value):
         slots: How many tasks each can hold.
         mem_kib: The memory of each.
         attributes: What a select expression can name, with its value.
+        resources: How much of other resources each has, in whole units.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     slots: Annotated[int, Field(ge=1, le=SLOTS_MAX)]
     mem_kib: Annotated[int, Field(ge=1, le=2**50)] | None = None
     attributes: dict[str, str] = Field(default_factory=dict)
+    resources: dict[str, Annotated[int, Field(ge=0, le=2**40)]] = Field(default_factory=dict)
 
 
 class ClusterFile(Value):
@@ -178,7 +147,7 @@ class ClusterFile(Value):
 
 def read_cluster_file(path: Path) -> ClusterSpec:
     """
-    Read a cluster file: JSON, or a machines table of a trace; told apart by content.
+    Read a cluster file of any kind that this module names; told apart by content.
 
     Raises:
         Refused: The file can't be read, or a field of it breaks a rule.
@@ -186,16 +155,25 @@ def read_cluster_file(path: Path) -> ClusterSpec:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise Refused(OPTION, "must be a text file", str(path), _HOW) from error
+        raise Refused(OPTION, "must be a text file", str(path), HOW) from error
     except OSError as error:
         rule = f"can't be read: {error.strerror}"
-        raise Refused(OPTION, rule, str(path), _HOW) from error
-    is_json = text.lstrip().startswith("{")
-    hosts = tuple(_json_hosts(text) if is_json else _machines_table(text))
-    if not hosts:
-        raise Refused(OPTION, "has no hosts", str(path), _HOW)
-    _check_hosts(hosts)
-    return ClusterSpec(hosts)
+        raise Refused(OPTION, rule, str(path), HOW) from error
+    cluster = _cluster_of_text(text)
+    if not cluster.hosts:
+        raise Refused(OPTION, "has no hosts", str(path), HOW)
+    check_hosts(cluster.hosts)
+    return cluster
+
+
+def _cluster_of_text(text: str) -> ClusterSpec:
+    if text.lstrip().startswith("{"):
+        return ClusterSpec(tuple(_json_hosts(text)))
+    if is_openb_nodes(text):
+        return ClusterSpec(tuple(openb_hosts(text)))
+    if is_slurm_conf(text):
+        return slurm_cluster(text)
+    return ClusterSpec(tuple(_machines_table(text)))
 
 
 def _json_hosts(text: str) -> Iterator[HostSpec]:
@@ -204,11 +182,14 @@ def _json_hosts(text: str) -> Iterator[HostSpec]:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise Refused(f"{OPTION} {where}".strip(), f"{first['msg']}", hint=_HOW) from error
+        raise Refused(f"{OPTION} {where}".strip(), f"{first['msg']}", hint=HOW) from error
     for group in content.hosts:
         attributes = tuple(sorted(group.attributes.items()))
+        resources = tuple(
+            ResourceSpec(name, count * 1000) for name, count in sorted(group.resources.items())
+        )
         for name in _names(group.name):
-            yield HostSpec(name, group.slots, group.mem_kib, attributes)
+            yield HostSpec(name, group.slots, group.mem_kib, attributes, resources)
 
 
 def _names(pattern: str) -> Iterator[str]:
@@ -222,7 +203,7 @@ def _names(pattern: str) -> Iterator[str]:
     if match is None or int(match[2]) > int(match[3]):
         raise Refused(f"{OPTION} name", "must have one rising range in brackets", pattern)
     first, last, width = int(match[2]), int(match[3]), len(match[2])
-    _check_count(f"{OPTION} {pattern}", last - first + 1, HOSTS_MAX)
+    check_count(f"{OPTION} {pattern}", last - first + 1, HOSTS_MAX)
     for number in range(first, last + 1):
         yield f"{match[1]}{number:0{width}}{match[4]}"
 
@@ -239,13 +220,13 @@ def _machines_table(text: str) -> Iterator[HostSpec]:
             continue
         if len(parts) not in (6, 7):
             rule = f"line {number} must have 6 or 7 columns, or the file be JSON"
-            raise Refused(OPTION, rule, line[:80], _HOW)
+            raise Refused(OPTION, rule, line[:80], HOW)
         nodes, slots, speed, mem_kib = (_table_number(number, part) for part in parts[2:6])
         if speed != 1:
             rule = "must be 1: other speeds aren't modelled"
             raise Refused(f"{OPTION} line {number} speed", rule, speed)
-        _check_count(f"{OPTION} line {number} nodes", nodes, HOSTS_MAX)
-        _check_count(f"{OPTION} line {number} processors", slots, SLOTS_MAX)
+        check_count(f"{OPTION} line {number} nodes", nodes, HOSTS_MAX)
+        check_count(f"{OPTION} line {number} processors", slots, SLOTS_MAX)
         for index in range(1, nodes + 1):
             yield HostSpec(f"{parts[1]}{index:0{len(str(nodes))}}", slots, mem_kib)
 
@@ -254,17 +235,3 @@ def _table_number(line_number: int, text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,15}", text):
         raise Refused(f"{OPTION} line {line_number}", "must hold whole numbers from column 3", text)
     return int(text)
-
-
-def _check_hosts(hosts: tuple[HostSpec, ...]) -> None:
-    """
-    Refuse names that can't be identifiers or come twice, and memory given for some hosts only.
-    """
-    seen: set[str] = set()
-    for host in hosts:
-        check_name(f"{OPTION} name", host.name)
-        if host.name in seen:
-            raise Refused(f"{OPTION} name", "must be of one host only", host.name)
-        seen.add(host.name)
-    if len({host.mem_kib is None for host in hosts}) > 1:
-        raise Refused(f"{OPTION} mem_kib", "must be given for all hosts or for none")

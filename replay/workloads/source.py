@@ -153,6 +153,7 @@ class LeftOut:
         larger_than_cluster: Asks for more tasks than the cluster has slots.
         malformed: Lines that aren't jobs at all.
         in_a_circle: Waits for its own end, through jobs that it waits for.
+        fits_no_hosts: Asks for what no hosts of the empty cluster have, though not for more slots.
     """
 
     no_size: int = 0
@@ -161,10 +162,13 @@ class LeftOut:
     larger_than_cluster: int = 0
     malformed: int = 0
     in_a_circle: int = 0
+    fits_no_hosts: int = 0
 
     def by_name(self) -> tuple[tuple[str, int], ...]:
         """
-        Return each rule's name, as people see it, with its count; the last only where it happened.
+        Return each rule's name, as people see it, with its count.
+
+        The last two, which only richer formats can break, are there only where they were broken.
         """
         names = (
             ("no size", self.no_size),
@@ -173,7 +177,8 @@ class LeftOut:
             ("larger than the cluster", self.larger_than_cluster),
             ("malformed line", self.malformed),
         )
-        return (*names, ("in a circle", self.in_a_circle)) if self.in_a_circle else names
+        others = (("in a circle", self.in_a_circle), ("fits no hosts", self.fits_no_hosts))
+        return (*names, *(pair for pair in others if pair[1]))
 
     @property
     def total(self) -> int:
@@ -267,10 +272,11 @@ class Workload:
         key = self.jobs.submit_s if parts is None else self.submits_us()
         return sorted(range(len(self.jobs)), key=key.__getitem__)
 
-    def without_larger(self, fits: list[bool]) -> Workload:
+    def fitting(self, slots: int) -> Workload:
         """
-        Return the workload without the jobs that don't fit, counted as larger than the cluster.
+        Return the workload without the jobs that ask for more tasks than the cluster has slots.
         """
+        fits = [tasks <= slots for tasks in self.jobs.tasks]
         larger = fits.count(False)
         if not larger:
             return self
@@ -278,12 +284,6 @@ class Workload:
             self.left_out, larger_than_cluster=self.left_out.larger_than_cluster + larger
         )
         return replace(self, jobs=self.jobs.kept(fits), left_out=counted)
-
-    def fitting(self, slots: int) -> Workload:
-        """
-        Return the workload without the jobs that ask for more tasks than the cluster has slots.
-        """
-        return self.without_larger([tasks <= slots for tasks in self.jobs.tasks])
 
 
 class WorkloadReader(Protocol):

@@ -16,7 +16,7 @@ import pytest
 from domain.events.refusals import AccessDenied, ReportIgnored
 from domain.events.scheduler import SchedulerStarted, SchedulerStopped
 from store.log import EventLog
-from tests.tools import live_cluster
+from tests.tools import forgets_at_once, live_cluster
 from tests.tools.live_cluster import Cluster, until
 from tools.agent.files import WorkerFiles
 from tools.agent.processes import born_ticks
@@ -401,3 +401,26 @@ def test_the_journal_is_json_lines(cluster: Cluster) -> None:
     lines = (cluster.directory / "scheduler.log").read_text().splitlines()
 
     assert {"ready", "engine recovered"} <= {json.loads(line)["what"] for line in lines}
+
+
+def test_forgotten_jobs_are_read_from_the_log(tmp_path: Path) -> None:
+    """
+    The state forgets what ended long ago; nobody who asks for it should notice.
+    """
+    program = [forgets_at_once.__file__]
+    with live_cluster.running(tmp_path, workers=1, program=program) as cluster:
+        ended = [cluster.wait_ended(cluster.shell(f"exit {code}")) for code in (0, 3)]
+        killed = cluster.submit("true", hold=True)
+        cluster.post(f"/v1/jobs/{killed}/kill")
+        ended.append(cluster.wait_ended(killed))
+        last = cluster.submit("sleep", "1000")
+        until(lambda: cluster.get("/v1/status")["jobs"] == {"RUN": 1}, "the others are forgotten")
+
+        rows = cluster.get("/v1/jobs?all=1")["jobs"]
+        again = [cluster.job(job["job_id"]) for job in ended]
+        failed = cluster.get("/v1/jobs?all=1&state=EXIT&limit=1")["jobs"]
+
+    assert [*(job["job_id"] for job in ended), last] == [job["job_id"] for job in rows]
+    for before, after in zip(ended, again, strict=True):
+        assert before == {**after, "position": before["position"]}
+    assert [killed] == [job["job_id"] for job in failed]

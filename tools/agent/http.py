@@ -43,15 +43,29 @@ class HttpClient:
         head = f"{method} {target} HTTP/1.1\r\nHost: xce\r\nContent-Length: {len(body)}\r\n\r\n"
         try:
             async with asyncio.timeout(timeout_s):
-                reader, writer = await self._connected()
-                writer.write(head.encode() + body)
-                return await _answer(reader)
+                return await self._exchange(head.encode() + body)
         except (OSError, EOFError, TimeoutError, ValueError) as error:
             self.close()
             raise Unreachable(f"{method} {target}: {error!r}") from error
         except asyncio.CancelledError:
             self.close()
             raise
+
+    async def _exchange(self, request: bytes) -> tuple[int, bytes]:
+        """
+        Send a request and read its answer; a kept connection that the server has closed is no
+        failure, since all requests of an agent may arrive twice.
+        """
+        is_kept = self._streams is not None
+        try:
+            reader, writer = await self._connected()
+            writer.write(request)
+            return await _answer(reader)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            if not is_kept:
+                raise
+        self.close()
+        return await self._exchange(request)
 
     async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if self._streams is None:

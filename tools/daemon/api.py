@@ -26,15 +26,17 @@ from domain.commands import (
     OpenWorker,
     SetQueue,
 )
-from domain.errors import Denied, Refused, XceError
+from domain.errors import Denied, NotFound, Refused, XceError
 from domain.event import Value
 from domain.ids import check_name, split_job_id
-from domain.job_states import JobState
+from domain.job_states import ENDED, JobState
+from projections.scheduling.records import JobRecord
+from projections.scheduling.state import State
 from replay.engine import Engine
 from replay.story import job_story
 from store.log import EventLog
 from tools.agent.protocol import LeaveRequest, ReportsRequest
-from tools.daemon import views
+from tools.daemon import forgotten, views
 from tools.daemon.access import RIGHTS, Caller, caller_of, check_route, check_runs_jobs_of
 from tools.daemon.bodies import CloseRequest, SubmitRequest, refused_of, submit_command
 from tools.daemon.config import ClusterFiles, DaemonSettings
@@ -135,52 +137,81 @@ async def submit(api: Api, http: HttpRequest, caller: Caller) -> Reply:
 
 async def list_jobs(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
     """
-    List jobs that haven't ended, or with all=1 all that the state still knows.
+    List jobs that haven't ended, or with all=1 also those that have, forgotten ones among them.
     """
-    query = http.query_params
-    wanted = query.get("state", "").upper()
-    if wanted and wanted not in JobState.__members__:
-        raise Refused("state", f"must be one of {', '.join(JobState.__members__)}", wanted)
-    limit = _number(query.get("limit"), "limit", 1, JOBS_MAX, JOBS_MAX)
-    everything = _number(query.get("all"), "all", 0, 1, 0) == 1 or bool(wanted)
+    wanted = _filter(http)
+    missing: list[int] = []
 
     def view(engine: Engine) -> dict[str, object]:
-        return {
-            "jobs": views.jobs(
-                engine.core.state,
-                everything=everything,
-                wanted_state=wanted,
-                queue=query.get("queue", ""),
-                user=query.get("user", ""),
-                limit=limit,
-            )
-        }
+        found = views.jobs(engine.core.state, wanted)
+        if wanted.everything and len(found) < wanted.limit:
+            missing.extend(forgotten.numbers(engine.core.state))
+        return {"jobs": found}
 
-    return await api.engine.ask(Read(view))
+    reply = await api.engine.ask(Read(view))
+    if not missing:
+        return reply
+    # Rare and long: read outside the engine thread, then shown with what is known.
+    records = await asyncio.to_thread(
+        forgotten.read_jobs, api.log, missing, wanted.fits, wanted.limit
+    )
+
+    def whole(engine: Engine) -> dict[str, object]:
+        state = engine.core.state
+        known = views.jobs(state, wanted)
+        old = [
+            views.job_row(state, job)
+            for job in reversed(records)
+            if job.stream not in state.stored.jobs
+        ]
+        rows = sorted([*old, *known], key=lambda row: split_job_id(str(row["job_id"])))
+        return {"jobs": rows[-wanted.limit :]}
+
+    return await api.engine.ask(Read(whole))
+
+
+def _filter(http: HttpRequest) -> views.Filter:
+    query = http.query_params
+    state = query.get("state", "").upper()
+    if state and state not in JobState.__members__:
+        raise Refused("state", f"must be one of {', '.join(JobState.__members__)}", state)
+    limit = _number(query.get("limit"), "limit", 1, JOBS_MAX, JOBS_MAX)
+    everything = _number(query.get("all"), "all", 0, 1, 0) == 1 or state in ENDED
+    return views.Filter(everything, state, query.get("queue", ""), query.get("user", ""), limit)
+
+
+async def _shown(
+    api: Api, job_id: str, show: Callable[[State, JobRecord], dict[str, object]]
+) -> Reply:
+    """
+    Show a job, from the log when the state has forgotten it.
+    """
+
+    def view(engine: Engine) -> dict[str, object]:
+        return show(engine.core.state, engine.core.state.job(job_id))
+
+    reply = await api.engine.ask(Read(view))
+    if reply.status != NotFound.http_status:
+        return reply
+    old = await asyncio.to_thread(forgotten.read_job, api.log, job_id)
+    return await api.engine.ask(Read(lambda engine: show(engine.core.state, old)))
 
 
 async def one_job(api: Api, http: HttpRequest, caller: Caller) -> Reply:
     """
     Show one job.
     """
-    job_id = _job_id(http)
     cluster = api.files.directory
-
-    def view(engine: Engine) -> dict[str, object]:
-        state = engine.core.state
-        return views.job_detail(state, state.job(job_id), caller, cluster)
-
-    return await api.engine.ask(Read(view))
+    return await _shown(
+        api, _job_id(http), lambda state, job: views.job_detail(state, job, caller, cluster)
+    )
 
 
 async def why(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
     """
     Say why a job waits, or what became of it.
     """
-    job_id = _job_id(http)
-    return await api.engine.ask(
-        Read(lambda engine: views.why(engine.core.state, engine.core.state.job(job_id)))
-    )
+    return await _shown(api, _job_id(http), views.why)
 
 
 async def history(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -113,22 +114,43 @@ def _output(state: State, job: JobRecord, program: Program, cluster: Path) -> di
     }
 
 
-def jobs(
-    state: State, *, everything: bool, wanted_state: str, queue: str, user: str, limit: int
-) -> list[dict[str, object]]:
+@dataclass(frozen=True, slots=True)
+class Filter:
     """
-    Return the newest jobs that pass the filters, in order of their numbers.
+    Say which jobs are wanted.
+
+    Args:
+        everything: Whether ended ones are too.
+        state: Only those in this state, "" for any.
+        queue: Only those of this queue, "" for any.
+        user: Only those of this user, "" for any.
+        limit: At most so many, the newest.
     """
-    newest = reversed(state.stored.jobs.values())
-    found = (
-        job
-        for job in newest
-        if (everything or job.state not in ENDED)
-        and (not wanted_state or job.state == wanted_state)
-        and (not queue or job.spec.queue == queue)
-        and (not user or job.spec.user == user)
-    )
-    return [job_row(state, job) for job in reversed(list(islice(found, limit or None)))]
+
+    everything: bool
+    state: str
+    queue: str
+    user: str
+    limit: int
+
+    def fits(self, job: JobRecord) -> bool:
+        """
+        Tell whether a job is wanted.
+        """
+        return (
+            (self.everything or job.state not in ENDED)
+            and self.state in ("", job.state)
+            and self.queue in ("", job.spec.queue)
+            and self.user in ("", job.spec.user)
+        )
+
+
+def jobs(state: State, wanted: Filter) -> list[dict[str, object]]:
+    """
+    Return the newest jobs that are wanted, in order of their numbers.
+    """
+    newest = filter(wanted.fits, reversed(state.stored.jobs.values()))
+    return [job_row(state, job) for job in reversed(list(islice(newest, wanted.limit)))]
 
 
 def why(state: State, job: JobRecord) -> dict[str, object]:

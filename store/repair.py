@@ -17,6 +17,7 @@ from store.embedded.preflight import DATA_FILE
 from store.log import is_log, log_directory
 from store.rebuild import LogBuilder
 from store.salvage import Found, Salvage, salvage
+from store.segments import ARCHIVE
 from store.transfer import write_rest
 
 REST_FILE = "rest.jsonl"
@@ -67,7 +68,8 @@ def repair(source: Path, target: Path, *, log_id: str | None = None) -> RepairRe
     identity = log_id or read_marker(directory)
     if identity is None:
         raise Refused("log_id", "must be given when the marker file is lost", str(directory))
-    found = salvage(directory / DATA_FILE, genesis(identity, space_names("", "events").frames))
+    files = [directory / DATA_FILE, *sorted((directory / ARCHIVE).glob("*.segment"))]
+    found = salvage(files, genesis(identity, space_names("", "events").frames))
     with LogBuilder(target, log_id=identity) as builder:
         builder.add_all(each.frame for each in found.prefix)
         builder.finish(epoch=max(_epochs(found), default=0))

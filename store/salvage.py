@@ -8,8 +8,9 @@ be found in a file whose structure is lost, cut or overwritten.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from domain.errors import Corrupt, StoreUnavailable
@@ -78,19 +79,19 @@ class Salvage:
         return self.prefix[-1].header.last_position if self.prefix else 0
 
 
-def salvage(data_file: Path, origin: bytes) -> Salvage:
+def salvage(files: Iterable[Path], origin: bytes) -> Salvage:
     """
-    Look for frames everywhere in a data file and put them in order.
+    Look for frames everywhere in some files and put them in order.
 
     Args:
-        data_file: The engine's file, in any state.
+        files: The engine's file and segment files, in any state.
         origin: The digest before the first event.
 
     Raises:
-        StoreUnavailable: The file can't be read.
+        StoreUnavailable: A file can't be read.
     """
     candidates: dict[int, list[Found]] = {}
-    for found in frames_in(data_file):
+    for found in chain.from_iterable(map(frames_in, files)):
         at = candidates.setdefault(found.header.first_position, [])
         if all(other.header.digest != found.header.digest for other in at):
             at.append(found)

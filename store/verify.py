@@ -38,6 +38,7 @@ from store.embedded.preflight import DATA_FILE, check_data_file
 from store.embedded.settings import Settings
 from store.lock import is_held
 from store.log import is_log, log_directory
+from store.segments import check_file
 
 PROBLEMS_MAX = 100
 """More than these are counted, not listed."""
@@ -82,6 +83,7 @@ class VerifyReport:
         events: How many events were read and good.
         frames: How many frames.
         commits: How many commits.
+        first_position: Where the log begins: behind what was pruned.
         last_position: The last position of the log, good or not.
         head_digest: Digest at the last good frame, in hexadecimal.
         is_decoded: Whether every event was decoded too.
@@ -94,6 +96,7 @@ class VerifyReport:
     events: int = 0
     frames: int = 0
     commits: int = 0
+    first_position: int = 1
     last_position: int = 0
     head_digest: str = ""
     is_decoded: bool = False
@@ -231,7 +234,7 @@ class _Walk:
         self._journal = journal
         self._report = report
         self._is_decoded = decoded
-        self._next = 1
+        self._first = self._next = 1
         self._digest = journal.digest_at(0)
         self._epoch = 0
         self._is_commit_open = False
@@ -242,6 +245,7 @@ class _Walk:
         """
         Verify everything.
         """
+        self._anchors()
         for key, stored in self._journal.stored_frames():
             try:
                 self._frame(key, stored)
@@ -255,6 +259,21 @@ class _Walk:
         self._report.head_digest = self._digest.hex()
         if not self._report.problems:
             self._index()
+
+    def _anchors(self) -> None:
+        """
+        Hold the archived segments against their anchors, and begin behind what was pruned.
+        """
+        for segment in self._journal.anchors.segments():
+            if segment.is_pruned:
+                self._next = self._first = segment.last_position + 1
+                self._digest = bytes.fromhex(segment.digest)
+                continue
+            try:
+                check_file(self._journal.anchors.directory / segment.file, segment)
+            except Corrupt as error:
+                self._report.add(error, position=segment.first_position)
+        self._report.first_position = self._first
 
     def _frame(self, key: int, stored: bytes) -> None:
         """
@@ -298,7 +317,8 @@ class _Walk:
         """
         Decode one event, and compare its version with the stream's last.
         """
-        expected = self._versions.get(encoded, 0) + 1
+        # Behind a pruned beginning a stream's first version here may be any.
+        expected = self._versions.get(encoded, 0 if self._first == 1 else version - 1) + 1
         self._versions[encoded] = version
         stream = str(id_of(encoded))
         try:
@@ -333,7 +353,8 @@ class _Walk:
         """
         Yield encoded id, version and position of every index entry.
         """
-        return self._journal.read_index(index_entries)
+        entries = self._journal.read_index(index_entries)
+        return entries if self._first == 1 else (each for each in entries if each[2] >= self._first)
 
     def _find_index_problem(self) -> None:
         """

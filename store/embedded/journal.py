@@ -10,12 +10,15 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from enum import Enum
 
 import lmdb
 
-from domain.errors import Corrupt
+from domain.errors import Corrupt, NotFound
 from store.chain import digest_within, genesis
-from store.embedded.cursors import pair, pairs
+from store.embedded.anchors import Anchors
+from store.embedded.cursors import key_of, pair, pairs
 from store.embedded.environment import Environment
 from store.embedded.errors import EpochPassedError
 from store.embedded.frames import (
@@ -32,6 +35,7 @@ from store.embedded.frames import (
 from store.embedded.index import insert_index, stream_positions
 from store.embedded.layout import id_bytes, id_of, number_bytes, number_of, space_names
 from store.embedded.rows import Decoded, Head, PlacedRow, Row, Stream, split_rows
+from store.segments import Segment
 
 IndexEntry = tuple[bytes, int, int]
 """Encoded id, version, position."""
@@ -54,6 +58,7 @@ class Journal:
         self._names = space_names(name, purpose)
         self._log = environment.database(self._names.frames)
         self._index = environment.database(self._names.streams)
+        self.anchors = Anchors(environment, self._names.anchors)
         self._cached_head: tuple[int, Head] = (-1, self._origin())
         self._frames: OrderedDict[int, Decoded] = OrderedDict()
         self._lock = threading.Lock()
@@ -207,8 +212,12 @@ class Journal:
 
     def stored_frames(self) -> Iterator[tuple[int, bytes]]:
         """
-        Yield key and bytes of every frame as it lies there, whatever it holds.
+        Yield key and bytes of every frame as it lies there, whatever it holds, archived ones first.
         """
+        for segment in self.anchors.segments():
+            # A missing or damaged file is the business of who verifies; the rest is read on.
+            with suppress(Corrupt, NotFound):
+                yield from self.anchors.frames(segment, segment.first_position)
         after: bytes | None = None
         while self.is_there:
             batch: list[tuple[bytes, bytes]] = []
@@ -248,6 +257,40 @@ class Journal:
         if self.is_there:
             with self.environment.read() as transaction:
                 yield from read(transaction.cursor(db=self._index))
+
+    def first_frames(self, upto: int, events: int) -> list[bytes]:
+        """
+        Copy the first frames in the store, whole commits, as far as they end at or before a
+        position and aren't the last commit; about so many events, but at least one commit.
+        """
+        batch: list[bytes] = []
+        whole = count = 0
+        with self.environment.read() as transaction:
+            last = self._head(transaction, transaction.id()).position
+            for key, frame in pairs(transaction.cursor(db=self._log)):
+                header = read_header(frame, position=number_of(key))
+                if header.last_position > upto or header.last_position >= last:
+                    break
+                batch.append(frame)
+                count += header.events
+                if header.is_last_of_commit:
+                    whole = len(batch)
+                    if count >= events:
+                        break
+        return batch[:whole]
+
+    def move_out(self, segment: Segment) -> None:
+        """
+        Put the anchor of a segment and take its frames out of the store, in one transaction.
+        """
+        database = self.anchors.database(create=True)
+        with self.environment.write() as transaction:
+            self.anchors.put(transaction, database, segment)
+            cursor = transaction.cursor(db=self._log)
+            is_on = cursor.first()
+            while is_on and number_of(key_of(cursor)) <= segment.last_position:
+                is_on = cursor.delete()
+        self._frames = OrderedDict()
 
     def frame_count(self) -> int:
         """
@@ -291,6 +334,11 @@ class Journal:
             if upto is not None and position > upto:
                 return
             header = read_header(stored, position=position)
+            if previous is None and position > after + 1:
+                found = f"position {position}"
+                raise Corrupt(
+                    "gap", after + 1, f"position {after + 1}", found, self.environment.path
+                )
             self._check_link(previous, header, position)
             previous = header
             if topics and not header.topic_mask & mask:
@@ -344,16 +392,31 @@ class Journal:
         Copy some frames out of one read transaction, beginning with the one that holds a position.
         """
         batch: list[tuple[int, bytes]] = []
-        size = 0
         with self.environment.read() as transaction:
             cursor = transaction.cursor(db=self._log)
-            if not _seek_frame(cursor, position):
-                return batch
-            for key, frame in pairs(cursor):
+            place = seek_frame(cursor, position, self.environment.path)
+            size = 0
+            for key, frame in pairs(cursor) if place is Place.HERE else ():
                 batch.append((number_of(key), frame))
                 size += len(frame)
                 if size >= READ_BYTES or len(batch) >= READ_FRAMES:
                     break
+        return self._archived_frames(position) if place is Place.BEFORE else batch
+
+    def _archived_frames(self, position: int) -> list[tuple[int, bytes]]:
+        """
+        Copy some frames out of the archive, beginning with the one that holds a position.
+        """
+        segment = self.anchors.segment_of(position)
+        if segment is None:
+            return []
+        batch: list[tuple[int, bytes]] = []
+        size = 0
+        for first, frame in self.anchors.frames(segment, position):
+            batch.append((first, frame))
+            size += len(frame)
+            if size >= READ_BYTES:
+                break
         return batch
 
     def _decode(self, frame: Frame) -> Decoded:
@@ -409,11 +472,15 @@ class Journal:
                 return decoded
         with self.environment.read() as transaction:
             cursor = transaction.cursor(db=self._log)
-            stored = pair(cursor) if _seek_frame(cursor, position) else None
-        if stored is None:
+            place = seek_frame(cursor, position, self.environment.path)
+            stored = [pair(cursor)] if place is Place.HERE else []
+        found = [(number_of(key), frame) for key, frame in stored]
+        if place is Place.BEFORE:
+            found = self._archived_frames(position)[:1]
+        if not found:
             raise Corrupt("gap", position, f"position {position}", "nothing", self.environment.path)
-        first = number_of(stored[0])
-        decoded = self._decode(open_frame(stored[1], position=first))
+        first, frame = found[0]
+        decoded = self._decode(open_frame(frame, position=first))
         if position > decoded.header.last_position:
             raise Corrupt("gap", position, f"position {position}", "nothing", self.environment.path)
         self._keep(first, decoded)
@@ -450,18 +517,35 @@ class Journal:
         return digest_within(decoded.header.previous, rows)
 
 
-def _seek_frame(cursor: lmdb.Cursor, position: int) -> bool:
+class Place(Enum):
     """
-    Put a cursor on the frame that holds a position; False when the log ends before it.
+    Say where a position lies, as seen from the frames in the store.
+    """
+
+    HERE = "here"
+    BEFORE = "before the first frame: in the archive"
+    BEHIND = "behind the last frame"
+
+
+def seek_frame(cursor: lmdb.Cursor, position: int, path: str) -> Place:
+    """
+    Put a cursor on the frame that holds a position, if one does.
+
+    Raises:
+        Corrupt: It lies between two frames.
     """
     key = number_bytes(position)
-    if cursor.set_range(key) and cursor.key() == key:
-        return True
+    has_behind = cursor.set_range(key)
+    if has_behind and cursor.key() == key:
+        return Place.HERE
     # On a frame behind it, or behind the last one: the frame before is the candidate.
-    if not (cursor.prev() if cursor.key() else cursor.last()):
-        return False
+    if not (cursor.prev() if has_behind else cursor.last()):
+        return Place.BEFORE if has_behind else Place.BEHIND
     first, frame = pair(cursor)
-    return position <= read_header(frame, position=number_of(first)).last_position
+    last = read_header(frame, position=number_of(first)).last_position
+    if position > last and has_behind:
+        raise Corrupt("gap", last + 1, f"position {last + 1}", "a later frame", path)
+    return Place.HERE if position <= last else Place.BEHIND
 
 
 def _columns(rows: Sequence[Row]) -> Columns:

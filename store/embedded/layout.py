@@ -43,6 +43,7 @@ class SpaceNames(NamedTuple):
 
     frames: bytes
     streams: bytes
+    anchors: bytes
 
 
 def space_names(name: str, purpose: str) -> SpaceNames:
@@ -51,7 +52,7 @@ def space_names(name: str, purpose: str) -> SpaceNames:
     """
     base = f"{name.lower()}_{purpose}" if name else purpose
     encoded = base.encode()
-    return SpaceNames(encoded + b".log", encoded + b".index")
+    return SpaceNames(encoded + b".log", encoded + b".index", encoded + b".anchors")
 
 
 def tracking_name(name: str) -> bytes:

@@ -1,0 +1,212 @@
+"""
+Growth: archived events are read as before, backups are whole, nothing deletes by itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from domain.errors import Conflict, Corrupt, NotFound, Refused
+from store.archive import archive, prune
+from store.backup import backup, compact
+from store.embedded.environment import acquire
+from store.embedded.journal import Journal
+from store.embedded.settings import Settings
+from store.log import EventLog
+from store.repair import repair
+from store.transfer import export_log, import_log
+from store.verify import verify_here
+from tools.torture.workload import fill, job_events, jobs_events
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    with EventLog.create(tmp_path / "log", log_id="the-log") as log:
+        fill(log, commits=12, jobs=25)
+    return tmp_path / "log"
+
+
+def archived(directory: Path, upto: int, segment_events: int = 250) -> int:
+    environment = acquire(Settings(directory.resolve()))
+    made = archive(Journal(environment), upto, segment_events=segment_events)
+    environment.release()
+    return len(made)
+
+
+def test_archived_events_are_read_as_before(directory: Path) -> None:
+    """
+    Every reader goes on reading every position, stream and digest.
+    """
+    with EventLog.open(directory, writable=False) as log:
+        before = list(log.read())
+        digests = [log.digest_at(position) for position in range(0, 1201, 37)]
+        head = log.head_digest()
+
+    assert 3 == archived(directory, 950)
+
+    with EventLog.open(directory, writable=False) as log:
+        assert before == list(log.read())
+        assert before[333:950] == list(log.read(333, 950))
+        assert digests == [log.digest_at(position) for position in range(0, 1201, 37)]
+        assert head == log.head_digest()
+        assert job_events(3) == [each.stamped() for each in log.read_stream("job:0000000003")]
+    report = verify_here(directory)
+    assert (True, 1200, 12) == (report.is_good, report.events, report.commits)
+
+
+def test_an_id_is_never_used_again_after_archiving(directory: Path) -> None:
+    """
+    The index stays when the frames go.
+    """
+    archived(directory, 1100)
+    with EventLog.open(directory, writable=True) as log:
+        with pytest.raises(Conflict):
+            log.append(job_events(3))
+        assert 1204 == log.append(job_events(5000))
+
+
+def test_the_last_commit_stays_and_the_log_goes_on(directory: Path) -> None:
+    """
+    The chain goes on from it.
+    """
+    archived(directory, 10_000)
+    with EventLog.open(directory, writable=True) as log:
+        log.append(job_events(5000))
+        assert 1204 == len(list(log.read()))
+    assert archived(directory, 10_000) == 1
+    assert verify_here(directory).is_good
+
+
+def test_a_reader_that_is_in_the_middle_goes_on_through_an_archiving(directory: Path) -> None:
+    """
+    Frames move, positions don't.
+    """
+    environment = acquire(Settings(directory.resolve()))
+    journal = Journal(environment)
+    rows = journal.iter_rows()
+    seen = [next(rows)[0] for _ in range(3)]
+    archive(journal, 950, segment_events=100)
+    seen.extend(row[0] for row in rows)
+    environment.release()
+
+    assert list(range(1, 1201)) == seen
+
+
+@pytest.mark.parametrize("damage", ["missing", "flipped", "swapped"])
+def test_a_damaged_segment_is_named(directory: Path, damage: str) -> None:
+    """
+    The anchor knows the file's digest, and every frame in it its own.
+    """
+    archived(directory, 950)
+    first, second, _ = sorted((directory / "archive").iterdir())
+    if damage == "missing":
+        first.unlink()
+    elif damage == "flipped":
+        content = bytearray(first.read_bytes())
+        content[-20] ^= 1
+        first.write_bytes(content)
+    else:
+        first.write_bytes(second.read_bytes())
+    report = verify_here(directory)
+
+    assert not report.is_good
+    assert report.first_problem is not None
+    assert 1 == report.first_problem.position
+    with EventLog.open(directory, writable=False) as log, pytest.raises(Corrupt):
+        list(log.read())
+
+
+def test_pruning_removes_files_and_says_so(directory: Path) -> None:
+    """
+    Verify then begins at the anchor; what is gone is refused by name, never silently left out.
+    """
+    archived(directory, 950)
+    environment = acquire(Settings(directory.resolve()))
+    removed = prune(Journal(environment), 700)
+    environment.release()
+
+    assert [300, 600] == [segment.last_position for segment in removed]
+    report = verify_here(directory)
+    assert (True, 601, 600) == (report.is_good, report.first_position, report.events)
+    with EventLog.open(directory, writable=False) as log:
+        assert list(range(651, 1201)) == [envelope.position for envelope in log.read(650)]
+        with pytest.raises(NotFound):
+            list(log.read())
+    with EventLog.open(directory, writable=True) as log, pytest.raises(Conflict):
+        log.append(job_events(3))
+
+
+def test_a_backup_while_it_is_written_is_one_moment_of_the_log(tmp_path: Path, directory) -> None:
+    """
+    A plain copy of a live data file is no backup.
+    """
+    archived(directory, 500)
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 1000
+        while not stop.is_set():
+            log.append(jobs_events(number, 5))
+            number += 5
+
+    with EventLog.open(directory, writable=True) as log:
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            reports = [backup(directory, tmp_path / f"backup{number}") for number in range(3)]
+        finally:
+            stop.set()
+            thread.join()
+        whole = list(log.read())
+        for number, report in enumerate(reports):
+            assert 0 == report.events % 20
+            assert log.digest_at(report.events).hex() == report.head_digest
+            with EventLog.open(tmp_path / f"backup{number}", writable=False) as copy:
+                assert whole[: report.events] == list(copy.read())
+    with pytest.raises(Refused):
+        backup(directory, tmp_path / "backup0")
+
+
+def test_compacting_gives_the_free_pages_back(directory: Path) -> None:
+    """
+    The engine's files never shrink by themselves.
+    """
+    with EventLog.open(directory, writable=True) as log:
+        log.append(jobs_events(10_000, 3000))
+        log.append(job_events(20_000))
+        before = list(log.read())
+    archived(directory, 13_200, segment_events=100_000)
+    report = compact(directory)
+
+    assert report.bytes_after < report.bytes_before * 0.6
+    with EventLog.open(directory, writable=True) as log:
+        assert before == list(log.read())
+        log.append(job_events(30_000))
+    assert verify_here(directory).is_good
+
+
+def test_compacting_is_refused_while_somebody_writes(directory: Path) -> None:
+    """
+    The writer would go on with the old file.
+    """
+    with EventLog.open(directory, writable=True), pytest.raises(Conflict):
+        compact(directory)
+
+
+def test_an_archived_log_is_exported_and_repaired_whole(tmp_path: Path, directory: Path) -> None:
+    """
+    The archive is part of the log for every tool.
+    """
+    archived(directory, 950)
+    export_log(directory, tmp_path / "lines")
+    import_log(tmp_path / "lines", tmp_path / "imported")
+    repair(directory, tmp_path / "repaired")
+    heads = []
+    for name in ("log", "imported", "repaired"):
+        with EventLog.open(tmp_path / name, writable=False) as log:
+            heads.append((log.head(), log.head_digest()))
+
+    assert heads[0] == heads[1] == heads[2]

@@ -25,11 +25,14 @@ def differences(vector: Vector) -> list[str]:
     """
     found = []
     for label, case in cases_of(vector.fields):
-        found += [f"{label} {line}".strip() for line in _of_case(case)]
+        found += [f"{label} {line}".strip() for line in differences_of(case)]
     return found
 
 
-def _of_case(case: Fields) -> list[str]:
+def differences_of(case: Fields) -> list[str]:
+    """
+    Return what differs in one case.
+    """
     expect = mapping_of(case.get("expect"))
     most = mapping_of(case.get("params")).get("MAX_JOB_ARRAY_SIZE", INDEX_MAX_DEFAULT)
     try:

@@ -74,11 +74,14 @@ def differences(vector: Vector) -> list[str]:
     """
     found = []
     for label, case in cases_of(vector.fields):
-        found += [f"{label} {line}".strip() for line in _of_case(case)]
+        found += [f"{label} {line}".strip() for line in differences_of(case)]
     return found
 
 
-def _of_case(case: Fields) -> list[str]:
+def differences_of(case: Fields) -> list[str]:
+    """
+    Return what differs in one case.
+    """
     jobs = _given(mapping_of(case.get("given")))
     expected = case.get("expect_elements", case.get("expect"))
     wants_refusal = isinstance(expected, Mapping) and expected.get("reject") is True

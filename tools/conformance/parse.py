@@ -24,6 +24,7 @@ from domain.units import (
     memory_limit_kib,
     memory_unit_of,
 )
+from tools.conformance import array_names, dependencies
 from tools.conformance.names import catalogue_of
 from tools.conformance.trees import alike, read_tree, tree_of
 from tools.conformance.values import (
@@ -39,6 +40,9 @@ from tools.conformance.values import (
     texts_of,
     whole_of,
 )
+
+COUNTS = ("n", "tasks", "task_count", "task_counts", "total", "counts", "terms", "slots")
+"""Expectations about counts of tasks: a list is one count for each term, a number the sum."""
 
 LIMITS = ("M", "C", "S", "F", "D", "v")
 """Options of limits that are given in units of memory."""
@@ -105,6 +109,10 @@ def refusal_of(case: Fields, texts: Sequence[str]) -> Refused | None:
 
 
 def _of_case(case: Fields) -> list[str]:
+    if "R" not in case and "J" in case:
+        return array_names.differences_of(case)
+    if "R" not in case and "w" in case:
+        return dependencies.differences_of(case)
     expect = mapping_of(case.get("expect"))
     texts = texts_of(case.get("R"))
     if expect.get("reject") is True:
@@ -228,11 +236,13 @@ def _usage_difference(
     for fields in map(mapping_of, expected):
         common: Fields = {name: value for name, value in fields.items() if name in _COMMON}
         wanted += [(name, value, common) for name, value in fields.items() if name not in _COMMON]
-    names = [name for name, _, _ in wanted]
-    found = differing("reserved", names, [term.resource for term in usage])
+    names = sorted(name for name, _, _ in wanted)
+    found = differing("reserved", names, sorted(term.resource for term in usage))
     if found:
         return found
-    for (name, value, common), term in zip(wanted, usage, strict=True):
+    terms = {term.resource: term for term in usage}
+    for name, value, common in wanted:
+        term = terms[name]
         found += differing(name, _exact(value), _amount(term.milli, name, unit))
         found += _common_difference(name, common, term)
     return found
@@ -294,13 +304,13 @@ def _count_difference(
     if name == "delays_min":
         delays = [compound.delay_us // MINUTE_US for compound in requirement.compounds]
         return differing(name, list(items_of(expected)), delays)
-    if name in {"counts", "terms"}:
+    if name in COUNTS and isinstance(expected, list):
         counts = task_counts(requirement.compounds[0], _asked(case))
         shown = [
             each.least if each.least == each.most else [each.least, each.most] for each in counts
         ]
         return differing(name, list(items_of(expected)), shown)
-    if name in {"n", "tasks", "task_count", "total"}:
+    if name in COUNTS:
         total = check_tasks(requirement, _asked(case))[0]
         shown_total = total.least if total.least == total.most else [total.least, total.most]
         return differing(name, expected, shown_total)

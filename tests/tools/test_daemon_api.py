@@ -15,7 +15,7 @@ from domain.events.refusals import AccessDenied, CommandRefused
 from store.log import EventLog
 from tests.tools import live_cluster
 from tests.tools.live_cluster import Cluster
-from tools.daemon.access import RIGHTS, Right
+from tools.daemon.access import RIGHTS
 
 pytestmark = pytest.mark.slow
 
@@ -261,10 +261,10 @@ def test_the_table_of_rights_holds_for_every_route(cluster: Cluster) -> None:
         (method, path.replace("{job_id}", job_id).replace("{name}", "x"), {})
         for method, path in RIGHTS
     ]
-    expected = [
-        200 if right is Right.USER and method == "GET" else 422 if right is Right.USER else 403
-        for (method, _), right in RIGHTS.items()
-    ]
+    # Said here once more, and not taken from the table: a right given by mistake must be noticed.
+    reads = [path for method, path in RIGHTS if method == "GET" and "workers" not in path]
+    allowed = {("GET", path): 200 for path in reads} | {("POST", "/v1/jobs"): 422}
+    expected = [allowed.get(route, 403) for route in RIGHTS]
 
     answers = as_nobody(cluster, filled)
     cluster.post(f"/v1/jobs/{job_id}/kill")

@@ -324,7 +324,7 @@ def test_a_start_is_synced_before_the_program_runs_and_an_end_before_it_is_told(
 
     calls = trace.read_text().splitlines()
     start = next(n for n, call in enumerate(calls) if 'bin/true"' in call)
-    told = [n for n, call in enumerate(calls) if "sendto" in call and "exit_code" in call][0]
+    told = next(n for n, call in enumerate(calls) if "sendto" in call and "exit_code" in call)
     synced = [n for n, call in enumerate(calls) if "fdatasync" in call]
     assert any(n < start for n in synced[1:])
     assert any(start < n < told for n in synced)
@@ -375,3 +375,49 @@ def test_a_compacted_spool_says_the_same(tmp_path: Path, monkeypatch: pytest.Mon
     assert size < 3000
     assert (spool.attempts, 9, "boot") == (again.attempts, again.last_order, again.boot_id)
     assert again.knows(key("199"))
+
+
+def test_after_a_reboot_no_process_is_taken_for_a_job(tmp_path: Path) -> None:
+    """
+    Process numbers begin anew at each boot: what runs under a job's former number isn't the job.
+    """
+    files = WorkerFiles(tmp_path, "w1")
+    files.directory.mkdir(parents=True)
+    spool = Spool(files.spool)
+    spool.booted("another boot")
+    spool.put(Attempt("1", 1, Phase.RUNNING, pid=os.getpid()), Attempt("2", 1, Phase.INTENDED))
+    spool.close()
+
+    with harness.running(tmp_path) as found:
+        client = harness.Client(found)
+        client.close()
+
+    told = {one.job_id: (one.phase, one.exit_code, one.failed) for one in client.greeting.attempts}
+    assert {"1": (Phase.ENDED, None, ""), "2": (Phase.ENDED, None, "")} == told
+
+
+def test_a_start_whose_record_was_lost_is_found_by_its_environment(tmp_path: Path) -> None:
+    """
+    Killed between the start and its record, the launcher's successor must find the program: it
+    would otherwise run unseen, and its slot be given away.
+    """
+    files = WorkerFiles(tmp_path, "w1")
+    files.directory.mkdir(parents=True)
+    env = {"XCE_JOB_ID": "1", "XCE_ATTEMPT": "1", "XCE_WORKER_DIR": str(files.directory)}
+    orphan = subprocess.Popen(["sleep", "1000"], env=env, process_group=0)
+    spool = Spool(files.spool)
+    spool.booted(processes.boot_id())
+    spool.put(Attempt("1", 1, Phase.INTENDED), Attempt("2", 1, Phase.INTENDED))
+    spool.close()
+    try:
+        with harness.running(tmp_path) as found:
+            client = harness.Client(found)
+            told = {one.job_id: (one.phase, one.pid) for one in client.greeting.attempts}
+            orphan.kill()
+            orphan.wait()
+            client.wait_ended(key("1"))
+            client.close()
+    finally:
+        orphan.kill()
+
+    assert {"1": (Phase.RUNNING, orphan.pid), "2": (Phase.ENDED, 0)} == told

@@ -197,13 +197,14 @@ class Launcher:
 
     def _carry_out(self, asked: list[tuple[socket.socket, ToLauncher]]) -> None:
         """
-        Do all that was asked, with one sync before the starts.
+        Do all that was asked, in order; starts wait for each other, so that one sync serves many.
         """
-        if not asked:
-            return
-        fresh = self._intend([request for _, message in asked for request in message.start])
-        self._start(fresh)
+        starts: list[StartRequest] = []
         for connection, message in asked:
+            starts += message.start
+            if message.kill or message.hello or message.quit:
+                self._start(self._intend(starts))
+                starts = []
             for order in message.kill:
                 self._kill(order)
             self._spool.forget(message.forget)
@@ -213,11 +214,14 @@ class Launcher:
             if message.quit:
                 self._has_no_future = message.reset
                 self._end_all()
+        self._start(self._intend(starts))
 
     def _intend(self, requests: list[StartRequest]) -> list[StartRequest]:
         """
         Put the wish to start into the journal and return the requests that are new.
         """
+        if not requests:
+            return []
         fresh: dict[AttemptKey, StartRequest] = {}
         for request in requests:
             if not self._spool.knows(request.key):

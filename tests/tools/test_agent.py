@@ -15,6 +15,7 @@ import pytest
 from domain.amounts import Amount
 from domain.jobs import EnvironmentVariable, Program
 from tools.agent import measure
+from tools.agent.agent import Agent, AgentSettings
 from tools.agent.assignments import CannotRun, start_request
 from tools.agent.files import WorkerFiles
 from tools.agent.messages import (
@@ -192,6 +193,51 @@ def test_what_an_agent_cannot_run_is_refused_by_name(tmp_path: Path, change: dic
     """
     with pytest.raises(CannotRun, match=next(iter(change))):
         start_request(assignment(**change), WorkerFiles(tmp_path, "w"))
+
+
+# ---------------------------------------------------------------------------------------- the agent
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Agent:
+    """
+    Give an agent that isn't connected to anything.
+    """
+    return Agent(WorkerFiles(tmp_path, "w"), AgentSettings())
+
+
+def test_an_answer_from_before_an_end_does_not_start_the_attempt_again(agent: Agent) -> None:
+    """
+    A poll's answer may have been made before the end was reported and arrive after it.
+    """
+    one = assignment()
+    agent._done_with[AttemptKey("12", 2)] = 10
+
+    late = agent._to_start(one, 9)
+
+    assert ([], {}) == (late, agent._attempts)
+    assert 1 == len(agent._to_start(one, 10))
+
+
+def test_an_assignment_that_comes_again_is_started_once(agent: Agent) -> None:
+    """
+    Assignments come at least once.
+    """
+    assert [1, 0] == [len(agent._to_start(assignment(), 5)) for _ in range(2)]
+
+
+def test_what_the_scheduler_no_longer_wants_is_ended_and_forgotten(agent: Agent) -> None:
+    """
+    After a time away an attempt may have been given up: its process must not go on unseen.
+    """
+    agent._hear(FromLauncher([running("1"), ended("2"), running("3")], hello=True))
+
+    kills = agent._unwanted({AttemptKey("3", 1)})
+    agent._hear(FromLauncher([ended("1")]))
+
+    assert [(0, "1", 1)] == [(one.order_number, one.job_id, one.attempt) for one in kills]
+    assert [AttemptKey("3", 1)] == list(agent._attempts)
+    assert agent._outbox.is_empty
 
 
 # ----------------------------------------------------------------------------------------- messages

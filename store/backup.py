@@ -11,7 +11,7 @@ from pathlib import Path
 
 import lmdb
 
-from domain.errors import Conflict, Corrupt, NotFound, Refused, StoreUnavailable
+from domain.errors import Conflict, Corrupt, NotFound, Refused
 from store.embedded.environment import Environment, acquire
 from store.embedded.journal import Journal
 from store.embedded.marker import sync_directory, write_marker
@@ -19,6 +19,7 @@ from store.embedded.preflight import DATA_FILE
 from store.embedded.settings import Settings
 from store.lock import WriterLock
 from store.log import is_log, log_directory
+from store.os_errors import unavailable
 from store.segments import ARCHIVE, check_file
 from store.verify import VerifyReport, verify
 
@@ -69,7 +70,7 @@ def backup(path: Path, target: Path) -> CopyReport:
         building.rename(target)
         sync_directory(target.parent)
     except OSError as error:
-        raise StoreUnavailable("disk full", str(target), str(error)) from None
+        raise unavailable(target, error) from None
     finally:
         shutil.rmtree(building, ignore_errors=True)
     return _report(report, directory / DATA_FILE, target / DATA_FILE)
@@ -101,7 +102,7 @@ def compact(path: Path) -> CopyReport:
         (directory / "lock.mdb").unlink(missing_ok=True)  # It counts the old file's transactions.
         sync_directory(directory)
     except OSError as error:
-        raise StoreUnavailable("disk full", str(directory), str(error)) from None
+        raise unavailable(directory, error) from None
     finally:
         shutil.rmtree(building, ignore_errors=True)
         lock.release()
@@ -130,7 +131,7 @@ def _copy_data(directory: Path, target: Path) -> str:
         with data.open("rb") as file:
             os.fsync(file.fileno())
     except lmdb.Error as error:
-        raise StoreUnavailable("disk full", str(target), str(error)) from None
+        raise unavailable(target, error) from None
     else:
         return environment.log_id
     finally:

@@ -20,6 +20,8 @@ from store.chain import digest_within, genesis
 from store.embedded.environment import Environment
 from store.embedded.recorder import EmbeddedApplicationRecorder
 from store.embedded.rows import Row as StoredRow
+from store.segments import Segment
+from store.space import Space, space_at
 
 Row = tuple[str, int, str, bytes]
 PlacedRow = tuple[int, str, int, str, bytes]
@@ -86,6 +88,11 @@ class Engine(Protocol):
     def readers(self) -> tuple[int, int]:
         """
         Return how many read transactions are open, and how many commits ago the oldest began.
+        """
+
+    def segments(self) -> list[Segment]:
+        """
+        Return the archived segments.
         """
 
     def follow(self, after: int) -> Subscription[ApplicationRecorder]:
@@ -185,6 +192,23 @@ class EmbeddedEngine:
         Return how many read transactions are open, and how many commits ago the oldest began.
         """
         return self._environment.readers()
+
+    def space(self) -> Space:
+        """
+        Measure the room that is left.
+        """
+        environment = self._environment
+        return space_at(
+            environment.settings.path,
+            map_used=environment.used_bytes(),
+            map_size=environment.map_size(),
+        )
+
+    def segments(self) -> list[Segment]:
+        """
+        Return the archived segments.
+        """
+        return self.journal.anchors.segments()
 
     def follow(self, after: int) -> Subscription[ApplicationRecorder]:
         """
@@ -301,6 +325,12 @@ class RecorderEngine:
         Return how many read transactions are open, and how many commits ago the oldest began.
         """
         return 0, 0
+
+    def segments(self) -> list[Segment]:
+        """
+        Return the archived segments.
+        """
+        return []
 
     def follow(self, after: int) -> Subscription[ApplicationRecorder]:
         """

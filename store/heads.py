@@ -27,8 +27,9 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from domain.errors import Corrupt, Refused, StoreUnavailable
+from domain.errors import Corrupt, Refused
 from store.log import EventLog
+from store.os_errors import unavailable
 
 HEAD_FORMAT = 1
 _DOMAIN = b"xce signed head 1\0"
@@ -94,7 +95,7 @@ def read_head(path: Path) -> Head:
             raise Corrupt("newer", None, f"head format {HEAD_FORMAT}", fields["format"], str(path))
         head = Head(**fields)
     except OSError as error:
-        raise StoreUnavailable("permission", str(path), str(error)) from None
+        raise unavailable(path, error) from None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Corrupt("foreign", None, "a head of a log", str(error)[:200], str(path)) from None
     for name in Head.__slots__:
@@ -167,7 +168,7 @@ def make_key(path: Path) -> Ed25519PublicKey:
     except FileExistsError:
         raise Refused("key", "must not exist yet", str(path)) from None
     except OSError as error:
-        raise StoreUnavailable("permission", str(path), str(error)) from None
+        raise unavailable(path, error) from None
     return key.public_key()
 
 
@@ -206,6 +207,6 @@ def _load(path: Path, load: Callable[[bytes], object]) -> object:
     try:
         return load(path.read_bytes())
     except OSError as error:
-        raise StoreUnavailable("permission", str(path), str(error)) from None
+        raise unavailable(path, error) from None
     except (ValueError, TypeError):
         return None

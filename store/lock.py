@@ -19,7 +19,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from domain.errors import Conflict, StoreUnavailable
+from domain.errors import Conflict
+from store.os_errors import unavailable
 
 LOCK_FILE = "LOCK"
 _held: set[int] = set()
@@ -65,7 +66,7 @@ class WriterLock:
         try:
             self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StoreUnavailable("lock", str(self.path), str(error)) from None
+            raise unavailable(self.path, error) from None
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -24,15 +24,19 @@ from domain.errors import (
     NotFound,
     OutcomeUnknown,
     Refused,
-    StoreUnavailable,
 )
+from store.archive import SEGMENT_EVENTS, archive, prune
 from store.codec import decode, encode_all, encode_checked, time_us_of
 from store.embedded.environment import acquire
+from store.embedded.journal import Journal
 from store.embedded.marker import MARKER_FILE
 from store.embedded.preflight import DATA_FILE
 from store.embedded.settings import MAP_SIZE, Settings
 from store.engines import EmbeddedEngine, Engine, RecorderEngine
 from store.lock import WriterLock, read_holder, take_over
+from store.os_errors import unavailable
+from store.segments import Segment
+from store.space import Space
 from store.translation import translated
 
 STREAM_CHUNK = 500
@@ -52,6 +56,9 @@ class LogInfo:
         events: Its last position.
         frames: How many records they take.
         bytes: Size of the data file in use, index included.
+        archived_events: How many of the events are in segment files.
+        archived_bytes: Size of these.
+        first_position: Where the log begins, behind what was pruned.
         head_digest: Digest of the whole history, in hexadecimal.
         first_time_us: Time of the first event, None when empty.
         last_time_us: Time of the last event, None when empty.
@@ -68,6 +75,9 @@ class LogInfo:
     events: int
     frames: int
     bytes: int
+    archived_events: int
+    archived_bytes: int
+    first_position: int
     head_digest: str
     first_time_us: int | None
     last_time_us: int | None
@@ -87,8 +97,14 @@ def log_directory(path: str | Path) -> Path:
 def is_log(directory: Path) -> bool:
     """
     Say whether a directory has files of a log, sound or not.
+
+    Raises:
+        StoreUnavailable: The directory can't be looked into.
     """
-    return (directory / MARKER_FILE).exists() or (directory / DATA_FILE).exists()
+    try:
+        return (directory / MARKER_FILE).exists() or (directory / DATA_FILE).exists()
+    except OSError as error:
+        raise unavailable(directory, error) from None
 
 
 class EventLog:
@@ -357,6 +373,9 @@ class EventLog:
         holder = None if self.path is None else read_holder(self.path)
         with translated():
             readers, lag = self._engine.readers()
+            segments = self._engine.segments()
+            pruned = [segment.last_position for segment in segments if segment.is_pruned]
+            first = max(pruned, default=0) + 1
             return LogInfo(
                 path="" if self.path is None else str(self.path),
                 engine=self._engine.name,
@@ -365,13 +384,56 @@ class EventLog:
                 events=head,
                 frames=self._engine.frame_count(),
                 bytes=self._engine.used_bytes(),
+                archived_events=sum(s.last_position - s.first_position + 1 for s in segments),
+                archived_bytes=sum(segment.bytes for segment in segments if not segment.is_pruned),
+                first_position=first,
                 head_digest=self._engine.digest_at(head).hex(),
-                first_time_us=self.time_at(1) if head else None,
+                first_time_us=self.time_at(first) if head else None,
                 last_time_us=self.time_at(head) if head else None,
                 writer="" if holder is None else holder.text(),
                 readers=readers,
                 oldest_reader_lag=lag,
             )
+
+    def space(self) -> Space | None:
+        """
+        Measure the room that is left, None when the log isn't embedded.
+        """
+        if not isinstance(self._engine, EmbeddedEngine):
+            return None
+        with translated():
+            return self._engine.space()
+
+    def archive(self, upto: int, *, segment_events: int = SEGMENT_EVENTS) -> list[Segment]:
+        """
+        Move whole commits up to a position to compressed segment files that are read as before.
+
+        Raises:
+            Refused: The log is open for reading only, or isn't embedded.
+            StoreUnavailable: There is no space for a segment; nothing is lost.
+        """
+        with translated():
+            return archive(self._own_journal(), upto, segment_events=segment_events)
+
+    def prune(self, upto: int) -> list[Segment]:
+        """
+        Remove the segment files that end at or before a position, for ever.
+
+        Raises:
+            Refused: The log is open for reading only, or isn't embedded.
+        """
+        with translated():
+            return prune(self._own_journal(), upto)
+
+    def _own_journal(self) -> Journal:
+        """
+        Return the journal of an embedded log that this process writes.
+        """
+        if not isinstance(self._engine, EmbeddedEngine):
+            raise Refused("log", "must be an embedded one", self._engine.name)
+        if not self._is_writable:
+            raise Refused("log", "is open for reading only", self.path)
+        return self._engine.journal
 
     def follow(self, after: int = 0) -> Follower:
         """
@@ -435,4 +497,4 @@ def _make_directory(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreUnavailable("permission", str(directory), str(error)) from None
+        raise unavailable(directory, error) from None

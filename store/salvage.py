@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from domain.errors import Corrupt, StoreUnavailable
+from domain.errors import Corrupt
 from store.chain import frame_digest
 from store.embedded.frames import (
     HEADER_SIZE,
@@ -26,6 +26,7 @@ from store.embedded.frames import (
 )
 from store.embedded.layout import id_of
 from store.embedded.rows import PlacedRow
+from store.os_errors import unavailable
 
 MARK = MAGIC + b"\x01"
 
@@ -162,7 +163,7 @@ def frames_in(data_file: Path) -> Iterator[Found]:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 yield from _frames_in(content)
     except OSError as error:
-        raise StoreUnavailable("permission", str(data_file), str(error)) from None
+        raise unavailable(data_file, error) from None
 
 
 def _frames_in(content: mmap.mmap) -> Iterator[Found]:

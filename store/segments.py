@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from domain.errors import Corrupt, StoreUnavailable
+from domain.errors import Corrupt
 from store.compression import compress
 from store.embedded.frames import RAW, ZSTD, join_frame, raw_payload, read_header
 from store.embedded.marker import sync_directory
+from store.os_errors import unavailable
 
 ARCHIVE = "archive"
 SEGMENT_FORMAT = 1
@@ -116,7 +117,7 @@ def _write_durably(path: Path, content: bytes) -> None:
         temporary.replace(path)
         sync_directory(path.parent)
     except OSError as error:
-        raise StoreUnavailable("disk full", str(path), str(error)) from None
+        raise unavailable(path, error) from None
     finally:
         temporary.unlink(missing_ok=True)
 

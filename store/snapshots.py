@@ -17,7 +17,8 @@ from uuid import UUID
 
 from eventsourcing.persistence import AggregateRecorder, IntegrityError, StoredEvent
 
-from domain.errors import Corrupt, StoreUnavailable
+from domain.errors import Corrupt
+from store.os_errors import unavailable
 from store.snapshot_files import (
     SNAPSHOT_FORMAT,
     SnapshotHeader,
@@ -72,7 +73,7 @@ class SnapshotRecorder(AggregateRecorder):
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreUnavailable("permission", str(directory), str(error)) from None
+            raise unavailable(directory, error) from None
 
     def insert_events(
         self, stored_events: Sequence[StoredEvent], **kwargs: Any
@@ -96,7 +97,7 @@ class SnapshotRecorder(AggregateRecorder):
             raise IntegrityError(message) from None
         except OSError as error:
             self._undo(written)
-            raise StoreUnavailable("disk full", str(self.directory), str(error)) from None
+            raise unavailable(self.directory, error) from None
         return None
 
     @staticmethod

@@ -24,7 +24,7 @@ from typing import IO, TypeVar, cast
 
 import zstandard
 
-from domain.errors import Corrupt, NotFound, Refused, StoreUnavailable, UnknownEventType
+from domain.errors import Corrupt, NotFound, Refused, UnknownEventType
 from domain.event import event_class
 from store.codec import Parts, decode, join_state, split_state
 from store.embedded.environment import acquire
@@ -33,6 +33,7 @@ from store.embedded.journal import Journal
 from store.embedded.rows import Decoded, PlacedRow, Row
 from store.embedded.settings import Settings
 from store.log import is_log, log_directory
+from store.os_errors import unavailable
 from store.rebuild import LogBuilder
 from store.salvage import Salvage
 from store.translation import translated
@@ -315,7 +316,7 @@ def _put_in_place(building: Path, directory: Path) -> None:
             directory.rmdir()
         building.rename(directory)
     except OSError as error:
-        raise StoreUnavailable("permission", str(directory), str(error)) from None
+        raise unavailable(directory, error) from None
 
 
 def write_rest(target: Path, log_id: str, found: Salvage) -> int:
@@ -390,6 +391,6 @@ def _created(target: Path) -> Iterator[IO[bytes]]:
     except FileExistsError:
         raise Refused("file", "must not exist yet", str(target)) from None
     except OSError as error:
-        raise StoreUnavailable("disk full", str(target), str(error)) from None
+        raise unavailable(target, error) from None
     finally:
         temporary.unlink(missing_ok=True)

@@ -35,6 +35,7 @@ from store.embedded.layout import (
 from store.embedded.marker import read_marker, write_marker
 from store.embedded.preflight import DATA_FILE, check_data_file, refuse_network_file_system
 from store.embedded.settings import Settings
+from store.os_errors import unavailable
 
 DATABASES_MAX = 128
 ENGINE_VERSION = 0
@@ -132,7 +133,7 @@ class Environment:
             try:
                 directory.mkdir(mode=0o700, parents=True)
             except OSError as error:
-                raise StoreUnavailable("permission", self.path, str(error)) from None
+                raise unavailable(self.path, error) from None
         if not self.settings.allow_network:
             refuse_network_file_system(directory)
         marked = read_marker(directory)
@@ -176,7 +177,7 @@ class Environment:
         except lmdb.InvalidError as error:
             raise Corrupt("foreign", None, "an LMDB data file", str(error), self.path) from None
         except lmdb.Error as error:
-            raise StoreUnavailable("permission", self.path, str(error)) from None
+            raise unavailable(self.path, error) from None
 
     def _identify(self, marked: str | None, wanted: str | None) -> str:
         """
@@ -352,6 +353,13 @@ class Environment:
         """
         self.check_usable()
         return (int(self.handle.info()["last_pgno"]) + 1) * int(self.handle.stat()["psize"])
+
+    def map_size(self) -> int:
+        """
+        Return how large the data file may get, as the engine has it now.
+        """
+        self.check_usable()
+        return int(self.handle.info()["map_size"])
 
     def readers(self) -> tuple[int, int]:
         """

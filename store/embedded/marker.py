@@ -11,8 +11,9 @@ import json
 import os
 from pathlib import Path
 
-from domain.errors import Corrupt, StoreUnavailable
+from domain.errors import Corrupt
 from store.embedded.layout import FORMAT
+from store.os_errors import unavailable
 
 MARKER_FILE = "STORE"
 
@@ -31,7 +32,7 @@ def read_marker(directory: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise StoreUnavailable("permission", str(path), str(error)) from None
+        raise unavailable(path, error) from None
     try:
         fields = json.loads(text)
         version, log_id = int(fields["format"]), str(fields["log_id"])

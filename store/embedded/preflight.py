@@ -15,6 +15,7 @@ from typing import NamedTuple
 import lmdb.verify
 
 from domain.errors import Corrupt, StoreUnavailable
+from store.os_errors import unavailable
 
 DATA_FILE = "data.mdb"
 _MAGIC = 0xBEEFC0DE
@@ -61,7 +62,7 @@ def check_data_file(
     try:
         size = path.stat().st_size if path.exists() else 0
     except OSError as error:
-        raise StoreUnavailable("permission", str(path), str(error)) from None
+        raise unavailable(path, error) from None
     if size == 0:
         _refuse_lost_file(path, log_id)
         return None
@@ -91,7 +92,7 @@ def newest_meta(path: Path) -> MetaPage:
         with path.open("rb") as file:
             head = file.read(max(_PAGE_SIZES) + _PAGE_HEADER + _META.size)
     except OSError as error:
-        raise StoreUnavailable("permission", str(path), str(error)) from None
+        raise unavailable(path, error) from None
     first = _meta_at(head, 0, path)
     sizes = (first.page_size,) if first else _PAGE_SIZES
     others = (_meta_at(head, size, path) for size in sizes)

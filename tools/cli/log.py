@@ -15,19 +15,22 @@ from store.log import EventLog, is_log, log_directory
 from store.snapshot_files import read_header
 from store.snapshots import entries_of
 from store.verify import VerifyReport, verify
+from tools.cli.log_files import COMMANDS
 
 CORRUPT = 4
 LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-@click.group(epilog="""
+@click.group(
+    epilog="""
 \b
 Examples:
   xce log info ~/.local/state/xce
   xce log verify run1
 Next, for the decisions in it: xce replay verify LOG.
-""")
+"""
+)
 def log_group() -> None:
     """
     Look at an event log, and verify it.
@@ -36,11 +39,13 @@ def log_group() -> None:
     """
 
 
-@click.group(epilog="""
+@click.group(
+    epilog="""
 \b
 Example:
   xce snapshot list ~/.local/state/xce
-""")
+"""
+)
 def snapshot_group() -> None:
     """
     Look at the snapshots of a log.
@@ -49,12 +54,15 @@ def snapshot_group() -> None:
     """
 
 
-@log_group.command("info", epilog="""
+@log_group.command(
+    "info",
+    epilog="""
 \b
 Example:
   xce log info run1 --json | jq .events
 Next: xce log verify run1.
-""")
+""",
+)
 @LOG
 @JSON
 def log_info(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's way
@@ -73,6 +81,8 @@ def log_info(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's way
             "events": info.events,
             "frames": info.frames,
             "size": f"{info.bytes} bytes" + _each(info.bytes, info.events),
+            "archived": f"{info.archived_events} events in {info.archived_bytes} bytes",
+            "begins at": info.first_position,
             "first event": _time(info.first_time_us),
             "last event": _time(info.last_time_us),
             "head digest": info.head_digest,
@@ -83,12 +93,15 @@ def log_info(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's way
     )
 
 
-@log_group.command("verify", epilog="""
+@log_group.command(
+    "verify",
+    epilog="""
 \b
 Example:
   xce log verify run1 && echo sound
 Also while its scheduler runs. Next, for the decisions in it: xce replay verify run1.
-""")
+""",
+)
 @LOG
 @JSON
 @click.option(
@@ -122,12 +135,15 @@ def _show_report(report: VerifyReport) -> None:
     click.echo("The log is good." if report.is_good else f"{report.problem_count} problems.")
 
 
-@snapshot_group.command("list", epilog="""
+@snapshot_group.command(
+    "list",
+    epilog="""
 \b
 Example:
   xce snapshot list ~/.local/state/xce
 They may all be removed: the log alone gives the same state, only later.
-""")
+""",
+)
 @LOG
 @JSON
 def snapshot_list(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's way
@@ -171,6 +187,10 @@ def snapshot_directory(log: Path) -> Path:
         raise NotFound("log", "there is none in this directory", str(log))
     beside = directory.resolve().parent / "snapshots"
     return beside if directory.name == "log" and beside.is_dir() else directory / "snapshots"
+
+
+for command in COMMANDS:
+    log_group.add_command(command)
 
 
 def _show(fields: dict[str, object]) -> None:

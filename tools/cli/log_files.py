@@ -1,0 +1,205 @@
+"""
+The commands that copy, move, repair and sign logs.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from domain.errors import Refused
+from store.backup import backup, compact
+from store.heads import check_against, check_signature, head_of, make_key, private_key, public_key
+from store.heads import read_head as head_from
+from store.heads import sign as signed
+from store.log import EventLog
+from store.repair import repair
+from store.transfer import export_log, import_log
+
+PATH = click.Path(path_type=Path)
+LOG = click.argument("log", metavar="LOG", type=PATH)
+
+
+def options_json(function: click.decorators.FC) -> click.decorators.FC:
+    """
+    Give a command the option --json.
+    """
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(function)
+
+
+def report(fields: dict[str, object], text: str, *, as_json: bool) -> None:
+    """
+    Print what was done, for programs or for people.
+    """
+    click.echo(json.dumps(fields) if as_json else text)
+
+
+@click.command("export")
+@LOG
+@click.argument("file", metavar="FILE", type=PATH)
+@options_json
+def log_export(log: Path, file: Path, *, as_json: bool) -> None:
+    """
+    Write a log to FILE as JSON lines (.gz and .zst compress).
+    """
+    header = export_log(log, file)
+    report(
+        {"log_id": header.log_id, "events": header.events, "head_digest": header.head_digest},
+        f"{header.events} events of the log {header.log_id} written to {file}.",
+        as_json=as_json,
+    )
+
+
+@click.command("import")
+@click.argument("file", metavar="FILE", type=PATH)
+@LOG
+@options_json
+def log_import(file: Path, log: Path, *, as_json: bool) -> None:
+    """
+    Make the new log LOG of exported JSON lines: the exact inverse of export.
+    """
+    header = import_log(file, log)
+    report(
+        {"log_id": header.log_id, "events": header.events, "head_digest": header.head_digest},
+        f"{header.events} events of the log {header.log_id} restored in {log}.",
+        as_json=as_json,
+    )
+
+
+@click.command("repair")
+@LOG
+@click.argument("new", metavar="NEW", type=PATH)
+@click.option("--log-id", help="The log's identity, when its marker file is lost.")
+@options_json
+def log_repair(log: Path, new: Path, *, log_id: str | None, as_json: bool) -> None:
+    """
+    Save what is good of a damaged log into the new log NEW; LOG stays as it is.
+    """
+    result = repair(log, new, log_id=log_id)
+    lost = ", ".join(f"{first} to {last}" for first, last in result.lost) or "none"
+    rest = f"; {result.rest_events} good events behind stand in {result.rest_file}"
+    report(
+        asdict(result),
+        f"{result.events} events saved in {new}; lost positions: {lost}"
+        f"{rest if result.rest_events else ''}.",
+        as_json=as_json,
+    )
+
+
+@click.command("backup")
+@LOG
+@click.argument("target", metavar="TARGET", type=PATH)
+@options_json
+def log_backup(log: Path, target: Path, *, as_json: bool) -> None:
+    """
+    Copy a log to the new directory TARGET as it is at one moment, while it may be written.
+    """
+    result = backup(log, target)
+    report(
+        asdict(result), f"{result.events} events copied to {target}, verified.", as_json=as_json
+    )
+
+
+@click.command("compact")
+@LOG
+@options_json
+def log_compact(log: Path, *, as_json: bool) -> None:
+    """
+    Give the free pages of a log's data file back; nothing may write it meanwhile.
+    """
+    result = compact(log)
+    report(
+        asdict(result),
+        f"{result.bytes_before} bytes became {result.bytes_after}.",
+        as_json=as_json,
+    )
+
+
+@click.command("archive")
+@LOG
+@click.option("--upto", type=click.IntRange(1), help="The last position to archive.")
+@click.option("--keep", type=click.IntRange(1), help="How many of the last events to keep.")
+@options_json
+def log_archive(log: Path, *, upto: int | None, keep: int | None, as_json: bool) -> None:
+    """
+    Move old events to compressed files in LOG/archive, where every command still reads them.
+    """
+    if (upto is None) == (keep is None):
+        raise Refused("--upto, --keep", "exactly one of them must be given")
+    with EventLog.open(log, writable=True) as opened:
+        last = upto if upto is not None else max(0, opened.head() - (keep or 0))
+        segments = opened.archive(last)
+    events = sum(each.last_position - each.first_position + 1 for each in segments)
+    report(
+        {"segments": [asdict(segment) for segment in segments], "events": events},
+        f"{events} events moved to {len(segments)} segment files. "
+        "xce log compact gives their pages back.",
+        as_json=as_json,
+    )
+
+
+@click.command("prune")
+@LOG
+@click.option("--upto", type=click.IntRange(1), required=True, help="The last position to remove.")
+@click.option("--yes", is_flag=True, help="Don't ask.")
+@options_json
+def log_prune(log: Path, *, upto: int, yes: bool, as_json: bool) -> None:
+    """
+    Remove archived files for ever, as far as they end at or before a position.
+    """
+    if not yes:
+        click.confirm("History before that position can't be read any more. Go on?", abort=True)
+    with EventLog.open(log, writable=True) as opened:
+        removed = opened.prune(upto)
+    report(
+        {"removed": [segment.file for segment in removed]},
+        f"{len(removed)} segment files removed.",
+        as_json=as_json,
+    )
+
+
+@click.command("head")
+@LOG
+@click.option("--sign", "key", metavar="KEY", type=PATH, help="Sign it with a private key.")
+def log_head(log: Path, *, key: Path | None) -> None:
+    """
+    Print the log's head (position and digest) as JSON, to be kept elsewhere.
+    """
+    with EventLog.open(log, writable=False) as opened:
+        head = head_of(opened)
+    click.echo((signed(head, private_key(key)) if key else head).as_json(), nl=False)
+
+
+@click.command("check-head")
+@LOG
+@click.argument("head", metavar="HEAD", type=PATH)
+@click.option("--key", metavar="KEY", type=PATH, help="Public key that the head must be signed with.")
+def log_check_head(log: Path, head: Path, *, key: Path | None) -> None:
+    """
+    Prove that nothing up to an earlier HEAD was changed; exit status 4 when it was.
+    """
+    kept = head_from(head)
+    if key is not None:
+        check_signature(kept, public_key(key))
+    with EventLog.open(log, writable=False) as opened:
+        check_against(opened, kept)
+    click.echo(f"The log goes on from position {kept.position} of that head, unchanged.")
+
+
+@click.command("make-key")
+@click.argument("file", metavar="FILE", type=PATH)
+def log_make_key(file: Path) -> None:
+    """
+    Make a key pair for signing heads: FILE and FILE.pub.
+    """
+    make_key(file)
+    click.echo(f"The private key is in {file}, the public one in {file}.pub.")
+
+
+COMMANDS = (
+    log_export, log_import, log_repair, log_backup, log_compact, log_archive, log_prune, log_head,
+    log_check_head, log_make_key,
+)  # fmt: skip

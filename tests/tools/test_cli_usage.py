@@ -256,6 +256,29 @@ def test_a_request_is_sent_again_until_somebody_listens(tmp_path):
     assert [1] == told
 
 
+def test_a_read_over_a_connection_that_was_closed_meanwhile_is_asked_again(tmp_path):
+    """
+    Servers close idle connections; a list that is watched must not call that "no scheduler".
+    """
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(str(tmp_path / SOCKET_NAME))
+    listener.listen()
+
+    def answer_each_on_its_own_connection():
+        for number in (b"1", b"2"):
+            _answer_one(listener, b'{"position": ' + number + b"}")
+
+    answering = threading.Thread(target=answer_each_on_its_own_connection, daemon=True)
+    answering.start()
+
+    with Client(tmp_path) as client:
+        answers = [client.get("/v1/jobs"), client.get("/v1/jobs")]
+
+    answering.join()
+    listener.close()
+    assert [{"position": 1}, {"position": 2}] == answers
+
+
 def test_the_last_try_says_that_nobody_answered(tmp_path):
     """
     Waiting ends in the same error as not waiting.

@@ -18,6 +18,7 @@ from store.heads import sign as signed
 from store.log import EventLog
 from store.repair import repair
 from store.transfer import export_log, import_log
+from tools.cli.options import examples
 
 PATH = click.Path(path_type=Path)
 LOG = click.argument("log", metavar="LOG", type=PATH)
@@ -37,7 +38,7 @@ def report(fields: dict[str, object], text: str, *, as_json: bool) -> None:
     click.echo(json.dumps(fields) if as_json else text)
 
 
-@click.command("export")
+@click.command("export", epilog=examples("xce log export run1 run1.jsonl.zst"))
 @LOG
 @click.argument("file", metavar="FILE", type=PATH)
 @options_json
@@ -53,7 +54,7 @@ def log_export(log: Path, file: Path, *, as_json: bool) -> None:
     )
 
 
-@click.command("import")
+@click.command("import", epilog=examples("xce log import run1.jsonl.zst run2"))
 @click.argument("file", metavar="FILE", type=PATH)
 @LOG
 @options_json
@@ -69,7 +70,8 @@ def log_import(file: Path, log: Path, *, as_json: bool) -> None:
     )
 
 
-@click.command("repair")
+@click.command("repair", epilog=examples(
+    "xce log repair damaged saved", after="Next: xce log verify saved."))
 @LOG
 @click.argument("new", metavar="NEW", type=PATH)
 @click.option("--log-id", help="The log's identity, when its marker file is lost.")
@@ -89,7 +91,7 @@ def log_repair(log: Path, new: Path, *, log_id: str | None, as_json: bool) -> No
     )
 
 
-@click.command("backup")
+@click.command("backup", epilog=examples("xce log backup ~/.local/state/xce /backup/xce-log"))
 @LOG
 @click.argument("target", metavar="TARGET", type=PATH)
 @options_json
@@ -103,7 +105,7 @@ def log_backup(log: Path, target: Path, *, as_json: bool) -> None:
     )
 
 
-@click.command("compact")
+@click.command("compact", epilog=examples("xce log compact run1"))
 @LOG
 @options_json
 def log_compact(log: Path, *, as_json: bool) -> None:
@@ -118,7 +120,8 @@ def log_compact(log: Path, *, as_json: bool) -> None:
     )
 
 
-@click.command("archive")
+@click.command("archive", epilog=examples(
+    "xce log archive run1 --keep 1000000", after="Next: xce log compact run1."))
 @LOG
 @click.option("--upto", type=click.IntRange(1), help="The last position to archive.")
 @click.option("--keep", type=click.IntRange(1), help="How many of the last events to keep.")
@@ -141,7 +144,7 @@ def log_archive(log: Path, *, upto: int | None, keep: int | None, as_json: bool)
     )
 
 
-@click.command("prune")
+@click.command("prune", epilog=examples("xce log prune run1 --upto 5000000"))
 @LOG
 @click.option("--upto", type=click.IntRange(1), required=True, help="The last position to remove.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
@@ -161,7 +164,9 @@ def log_prune(log: Path, *, upto: int, yes: bool, as_json: bool) -> None:
     )
 
 
-@click.command("head")
+@click.command("head", epilog=examples(
+    "xce log head run1 --sign auditor.key > head.json",
+    after="Next, at any later time: xce log check-head run1 head.json."))
 @LOG
 @click.option("--sign", "key", metavar="KEY", type=PATH, help="Sign it with a private key.")
 def log_head(log: Path, *, key: Path | None) -> None:
@@ -173,7 +178,8 @@ def log_head(log: Path, *, key: Path | None) -> None:
     click.echo((signed(head, private_key(key)) if key else head).as_json(), nl=False)
 
 
-@click.command("check-head")
+@click.command("check-head", epilog=examples(
+    "xce log check-head run1 head.json --key auditor.key.pub"))
 @LOG
 @click.argument("head", metavar="HEAD", type=PATH)
 @click.option("--key", metavar="KEY", type=PATH, help="Public key that the head must be signed with.")
@@ -189,7 +195,8 @@ def log_check_head(log: Path, head: Path, *, key: Path | None) -> None:
     click.echo(f"The log goes on from position {kept.position} of that head, unchanged.")
 
 
-@click.command("make-key")
+@click.command("make-key", epilog=examples(
+    "xce log make-key auditor.key", after="Next: xce log head LOG --sign auditor.key."))
 @click.argument("file", metavar="FILE", type=PATH)
 def log_make_key(file: Path) -> None:
     """

@@ -68,3 +68,11 @@ def columns_option(command: Command) -> Command:
         metavar="NAME,...",
         help="Only these columns, in this order, by their heads in lower case.",
     )(command)
+
+
+def examples(*lines: str, after: str = "") -> str:
+    """
+    Return the end of a help text: examples as they are typed, and what comes next.
+    """
+    head = "Example:" if len(lines) == 1 else "Examples:"
+    return "\n".join(["\b", head, *(f"  {line}" for line in lines), *([after] if after else [])])

@@ -182,7 +182,7 @@ def log_head(log: Path, *, key: Path | None) -> None:
     "xce log check-head run1 head.json --key auditor.key.pub"))
 @LOG
 @click.argument("head", metavar="HEAD", type=PATH)
-@click.option("--key", metavar="KEY", type=PATH, help="Public key that the head must be signed with.")
+@click.option("--key", metavar="KEY", type=PATH, help="Public key of the head's signature.")
 def log_check_head(log: Path, head: Path, *, key: Path | None) -> None:
     """
     Prove that nothing up to an earlier HEAD was changed; exit status 4 when it was.

@@ -342,3 +342,30 @@ def test_a_refusal_is_a_refusal_of_the_field_resreq():
 
     assert isinstance(refusal, NotUnderstood)
     assert ("resreq", 5, "mem>") == (refusal.field, refusal.column, refusal.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            "select[ ((( rhel7) && type == any))] order[maintvers:maintexcl:mainttime]"
+            " rusage[mem=4096.00] span[hosts=1] affinity[core(1)*1:distribute=pack] "
+        ),
+        "select[((poe>0&&nrt_windows>0&&tmp>1)) && (type == local)] order[nidx] span[ptile=16] ",
+        "rusage[mem=6291456,xcelium_sc=1:duration=1m]",
+        (
+            "select[type == local] order[r15s:pg]"
+            " rusage[Virtuoso_Multi_mode_Simulation=9.00:duration=1m:decay=0] span[hosts=1] "
+        ),
+        "span[hosts=1] affinity[core(1):distribute=pack]",
+        "select[model == XeonE5_2650v4]",
+        "select[mem>100000] rusage[mem=100000] span[hosts=1]",
+        "rusage[mem=32GB]",
+        "rusage[mem=512MB] ",
+    ],
+)
+def test_requirements_of_real_scripts_and_accounting_files_are_understood(text):
+    """
+    As submitted, and as LSF writes them back.
+    """
+    assert parse(text) == parse(render(parse(text)))

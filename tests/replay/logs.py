@@ -16,6 +16,18 @@ class ListLog:
         self.log_id = log_id
         self.events = [Envelope(place, *one) for place, one in enumerate(stamped, 1)]
 
+    def append(self, stamped):
+        self.events += [
+            Envelope(place, *one) for place, one in enumerate(stamped, self.head() + 1)
+        ]
+        return self.head()
+
+    def stamped(self, after=0):
+        """
+        Return the events after a position without their positions.
+        """
+        return [one.stamped() for one in self.read(after)]
+
     def head(self):
         return self.events[-1].position if self.events else 0
 

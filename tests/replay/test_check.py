@@ -6,55 +6,13 @@ from __future__ import annotations
 
 import pytest
 
-from domain.amounts import Amount
-from domain.commands import MarkUnreachable, WorkerReport
 from domain.events.jobs import JobDispatched, JobPended, JobStarted, JobSubmitted
 from domain.events.session import SessionHeld
-from domain.events.workers import JobUsage, WorkerReported
+from domain.events.workers import WorkerReported
 from projections.scheduling import capacity as capacity_module
 from projections.scheduling.apply import jobs as jobs_module
 from replay.check import check
 from store.log import EventLog
-from tests.builders import MB_MILLI, a_host
-from tests.replay.logs import ListLog
-from tests.scenario import Scenario
-
-
-@pytest.fixture
-def live():
-    """
-    Return the log of a small live cluster: waiting, usage, a hold, a kill, a lost and changed host.
-    """
-    scenario = Scenario()
-    scenario.hosts("h1 slots=4 mem_mb=1000", "h2 slots=2 mem_mb=500")
-    scenario.jobs("A tasks=4 mem_mb=600", "B tasks=2", "C tasks=6", "D tasks=1 hold=1")
-    scenario.session()
-    scenario.start("A", "B")
-    scenario.pass_time(10)
-    usage = JobUsage(
-        job_id=scenario.ids["A"], attempt=1,
-        amounts=(Amount(resource="mem", milli=700 * MB_MILLI),),
-    )  # fmt: skip
-    load = (Amount(resource="mem", milli=900 * MB_MILLI),)
-    report = WorkerReport(worker="h1", incarnation=1, load=load, jobs=(usage,))
-    scenario.command(report, actor="")
-    scenario.command(MarkUnreachable(worker="h2", incarnation=1, silent_us=9), actor="")
-    scenario.session()
-    scenario.command(WorkerReport(worker="h2", incarnation=1), actor="")
-    scenario.lift("D")
-    scenario.kill("C", "A")
-    scenario.session()
-    scenario.pass_time(10)
-    scenario.finish("A")
-    scenario.session()
-    scenario.jobs("E tasks=2 mem_mb=700")
-    scenario.session()
-    scenario.command(a_host("h1", slots=1, mem_mb=600), actor="")
-    scenario.jobs("F tasks=1")
-    scenario.session()
-    scenario.finish("B", "D")
-    scenario.session()
-    return ListLog(scenario.log)
 
 
 def rules(log, **options):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tools.cli import replay_state
+from tools.cli import replay_branch, replay_state
 from tools.cli.options import json_option
 from tools.cli.output import counted, say, say_json
 
@@ -39,6 +39,7 @@ def replay() -> None:
 
 replay.add_command(replay_state.state)
 replay.add_command(replay_state.check)
+replay.add_command(replay_branch.branch)
 
 
 @replay.command(epilog="""

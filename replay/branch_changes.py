@@ -1,0 +1,246 @@
+"""
+What a branch changes: settings, hosts, inputs left out, inputs added.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar, final
+
+from pydantic import Field, StringConstraints, ValidationError
+
+import domain.commands
+from domain.amounts import MEM, Attribute, HostResource
+from domain.cluster import ClusterSettings
+from domain.commands import JoinWorker
+from domain.errors import Refused
+from domain.event import Value
+from domain.queues import QueueSpec
+from replay.cluster_file import cluster_of_size, read_cluster_file
+
+KIB_MILLI: Final = 1_000
+SET: Final = "--set"
+_HOW: Final = (
+    "For example queue.night.priority=50, queue.priority=50 (all queues), cluster.picker=NAME."
+)
+T = TypeVar("T", bound=Value)
+_size = re.compile(r"([0-9]+)x([0-9]+)")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """
+    Hold one setting to change: a field of the cluster, of one queue, or of all queues (name "").
+    """
+
+    kind: str
+    name: str
+    field: str
+    value: Any
+
+    def text(self) -> str:
+        """
+        Return it as it was written.
+        """
+        middle = f".{self.name}" if self.name else ""
+        return f"{self.kind}{middle}.{self.field}={json.dumps(self.value)}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AddedInput:
+    """
+    Hold a command that isn't in the parent.
+    """
+
+    time_us: int
+    actor: str
+    command: Any
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """
+    Hold everything that is different in the branch; nothing by default.
+
+    Args:
+        settings: In the order in which they were given.
+        hosts: Hosts that join at the beginning.
+        dropped: Positions of the parent's inputs that are left out.
+        added: Inputs by time.
+    """
+
+    settings: tuple[Setting, ...] = ()
+    hosts: tuple[JoinWorker, ...] = ()
+    dropped: frozenset[int] = frozenset()
+    added: tuple[AddedInput, ...] = field(default=())
+
+    def __bool__(self) -> bool:
+        return bool(self.settings or self.hosts or self.dropped or self.added)
+
+    def texts(self) -> tuple[str, ...]:
+        """
+        Return each change in words.
+        """
+        return (
+            *(f"set {setting.text()}" for setting in self.settings),
+            *(f"add host {host.worker} with {host.slots} slots" for host in self.hosts),
+            *(f"drop event {position}" for position in sorted(self.dropped)),
+            *(f"add {type(one.command).__name__} at {one.time_us}" for one in self.added),
+        )
+
+    def cluster(self, settings: ClusterSettings) -> ClusterSettings:
+        """
+        Return the cluster's settings with the changes.
+        """
+        return _with(settings, [one for one in self.settings if one.kind == "cluster"])
+
+    def queue(self, name: str, spec: QueueSpec) -> QueueSpec:
+        """
+        Return a queue's definition with the changes.
+        """
+        return _with(spec, [one for one in self.settings
+                            if one.kind == "queue" and one.name in ("", name)])  # fmt: skip
+
+
+def _with(value: T, settings: list[Setting]) -> T:
+    """
+    Return a value with some fields changed, checked as strictly as any other.
+    """
+    if not settings:
+        return value
+    fields = json.loads(value.model_dump_json())
+    for setting in settings:
+        fields[setting.field] = setting.value
+    try:
+        return type(value).model_validate_json(json.dumps(fields))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise Refused(f"{SET} {where}", first["msg"], first["input"]) from None
+
+
+# ----------------------------------------------------------------------------------------- parsing
+
+
+def parse_setting(text: str) -> Setting:
+    """
+    Return the setting that a text names: queue.NAME.FIELD=VALUE, queue.FIELD=VALUE, or
+    cluster.FIELD=VALUE.
+
+    Raises:
+        Refused: It isn't of that form, or there is no such field.
+    """
+    path, mark, value = text.partition("=")
+    kind, *inner = path.split(".")
+    fields = {"queue": QueueSpec.model_fields, "cluster": ClusterSettings.model_fields}.get(kind)
+    if not mark or fields is None or not inner:
+        raise Refused(SET, "must be queue.NAME.FIELD=VALUE or cluster.FIELD=VALUE", text, _HOW)
+    name = ".".join(inner[:-1])
+    if inner[-1] not in fields or (kind == "cluster" and name):
+        raise Refused(SET, f"must name a field: {', '.join(fields)}", path, _HOW)
+    return Setting(kind, name, inner[-1], _value(value))
+
+
+def _value(text: str) -> Any:
+    """
+    Return a value as JSON has it; what is no JSON is a text.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def parse_hosts(text: str, taken: frozenset[str]) -> tuple[JoinWorker, ...]:
+    """
+    Return hosts to add: a size (10x8: ten hosts of eight slots, added0001 and so on) or a cluster
+    file.
+
+    Args:
+        text: What was asked for.
+        taken: Names of hosts that are there.
+
+    Raises:
+        Refused: It is neither, or a host of that name is there.
+    """
+    size = _size.fullmatch(text)
+    if size:
+        hosts = cluster_of_size(int(size[1]), int(size[2])).hosts
+        named = [(f"added{host.name.removeprefix('host')}", host) for host in hosts]
+    else:
+        named = [(host.name, host) for host in read_cluster_file(Path(text)).hosts]
+    for name, _ in named:
+        if name in taken:
+            raise Refused("--add-hosts", "must name hosts that aren't there yet", name)
+    return tuple(
+        JoinWorker(
+            worker=name,
+            slots=host.slots,
+            resources=() if host.mem_kib is None else (
+                HostResource(name=MEM, total_milli=host.mem_kib * KIB_MILLI, is_real=True),
+            ),
+            attributes=tuple(Attribute(name=key, value=value) for key, value in host.attributes),
+        )
+        for name, host in named
+    )  # fmt: skip
+
+
+class InputLine(Value):
+    """
+    Describe one line of a file of inputs.
+
+    Args:
+        time_us: When, in microseconds UTC; not before the branch begins.
+        actor: The user on whose behalf, "" for the scheduler itself.
+        command: Name of the command: SubmitJob, KillJob, CloseWorker, ...
+        fields: Its fields, as JSON.
+    """
+
+    time_us: Annotated[int, Field(ge=0, le=2**62)]
+    actor: Annotated[str, StringConstraints(max_length=256)] = ""
+    command: str
+    fields: dict[str, Any]
+
+
+def read_inputs(path: Path) -> tuple[AddedInput, ...]:
+    """
+    Read a file of inputs, one JSON object a line, by time; blank lines are passed over.
+
+    Raises:
+        Refused: The file can't be read, or a line isn't such an object; its number is told.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused("--events", f"can't be read: {error}", str(path)) from None
+    return tuple(sorted(_inputs(lines), key=lambda one: one.time_us))
+
+
+def _inputs(lines: list[str]) -> Iterator[AddedInput]:
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        where = f"--events line {number}"
+        try:
+            line = InputLine.model_validate_json(text)
+            kind = _command(where, line.command)
+            command = kind.model_validate_json(json.dumps(line.fields))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            inner = ".".join(str(part) for part in first["loc"])
+            raise Refused(f"{where} {inner}".strip(), first["msg"]) from None
+        yield AddedInput(line.time_us, line.actor, command)
+
+
+def _command(where: str, name: str) -> type[Value]:
+    if name not in domain.commands.__all__:
+        raise Refused(where, f"must be one of {', '.join(domain.commands.__all__)}", name)
+    found: type[Value] = getattr(domain.commands, name)
+    return found

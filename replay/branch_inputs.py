@@ -1,0 +1,260 @@
+"""
+Take the parent's inputs over into a branch, each at its time, as long as it still fits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from domain.amounts import Amount
+from domain.commands import (
+    CloseWorker,
+    HoldJob,
+    JoinWorker,
+    KillJob,
+    LeaveWorker,
+    LiftHold,
+    MarkUnreachable,
+    OpenWorker,
+    OrderDoneReport,
+    SubmitJob,
+    WorkerReport,
+)
+from domain.envelope import Envelope
+from domain.errors import Conflict, Refused
+from domain.event import Event
+from domain.events import jobs, queues, refusals, scheduler, workers
+from domain.ids import entity_of_stream, job_of_stream, job_stream_of
+from domain.job_states import ENDED
+from projections.scheduling.core import Core
+from replay.branch_changes import AddedInput, Changes
+from replay.engine import Engine
+from replay.parent import JOB_REPORTS
+
+NOT_TAKEN_KEPT: Final = 20
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NotTaken:
+    """
+    Name an input that no longer fits, or that was told to be left out; position 0 for an added one.
+    """
+
+    position: int
+    what: str
+    why: str
+
+
+@final
+class BranchEngine(Engine):
+    """
+    Be an engine that also takes inputs which were accepted in the parent.
+    """
+
+    def take(
+        self, found: list[tuple[str, Event]], *, actor: str, cause: str, now_us: int
+    ) -> None:
+        """
+        Take events in as they are.
+        """
+        self._take(found, actor=actor, cause=cause, now_us=now_us)
+
+
+@final
+class Inputs:
+    """
+    Take inputs over.
+
+    Args:
+        engine: Takes them.
+        changes: What is different in the branch.
+        job_number: The greatest number of a job in either past or future of the parent.
+
+    ``is_dirty`` says that something was taken since it was last cleared; ``has_left`` that the
+    branch need not be like the parent any more.
+    """
+
+    def __init__(self, engine: BranchEngine, changes: Changes, job_number: int) -> None:
+        self._engine = engine
+        self._changes = changes
+        self._job_number = job_number
+        self.is_dirty = bool(changes)
+        self.has_left = bool(changes)
+        self.not_taken: list[NotTaken] = []
+        self.not_taken_count = 0
+
+    @property
+    def _core(self) -> Core:
+        return self._engine.core
+
+    def add(self, added: AddedInput, now_us: int) -> None:
+        """
+        Take in a command that isn't in the parent.
+        """
+        self.is_dirty = True
+        try:
+            if isinstance(added.command, SubmitJob):
+                self._job_number += 1
+                stream = job_stream_of(self._job_number)
+                self._submit(stream, added.command, added.actor, "", now_us)
+            else:
+                self._engine.accept(added.command, actor=added.actor, now_us=now_us)
+        except (Refused, Conflict) as error:
+            self.not_taken_because(0, type(added.command).__name__, error.text())
+
+    def _submit(
+        self, stream: str, command: SubmitJob, actor: str, cause: str, now_us: int
+    ) -> None:
+        """
+        Check a submission as ever, but keep its number: jobs are called the same in both futures.
+        """
+        found = self._core.handle(command, actor=actor, now_us=now_us)
+        if found:
+            events = [(stream, found[-1][1])]
+            self._engine.take(events, actor=actor, cause=cause, now_us=now_us)
+
+    def take_step(self, step: list[Envelope], now_us: int) -> None:
+        """
+        Take over one recorded input.
+        """
+        last = step[-1]
+        if any(one.position in self._changes.dropped for one in step):
+            self.not_taken_because(last.position, last.event.TYPE_CODE, "it was to be dropped")
+            return
+        if isinstance(last.event, JOB_REPORTS):
+            self._reach_again(step, now_us)
+            return
+        self.is_dirty = True
+        try:
+            self._take_input(step, now_us)
+        except (Refused, Conflict) as error:
+            self.not_taken_because(last.position, last.event.TYPE_CODE, error.text())
+
+    def _take_input(self, step: list[Envelope], now_us: int) -> None:
+        last = step[-1]
+        if isinstance(last.event, jobs.JobSubmitted) and len(step) == 1:
+            event = last.event
+            command = SubmitJob(spec=event.spec, key=event.key, digest=event.digest)
+            self._submit(last.stream, command, last.actor, last.cause, now_us)
+            return
+        again = self._command_of(last)
+        if again is None:
+            self._take_as_it_is(step, now_us)
+            return
+        if isinstance(again, WorkerReport) and self.has_left:
+            again = again.model_copy(update={"load": self._unloaded(again)})
+        self._take_if_it_fits(again, last, now_us)
+
+    def _take_if_it_fits(self, command: Any, last: Envelope, now_us: int) -> None:
+        """
+        Accept a command; one that would now only be ignored is left out.
+        """
+        found = self._core.handle(command, actor=last.actor, now_us=now_us)
+        if found and isinstance(found[-1][1], refusals.ReportIgnored):
+            self.not_taken_because(last.position, last.event.TYPE_CODE, found[-1][1].why)
+        elif found:
+            self._engine.take(found, actor=last.actor, cause=last.cause, now_us=now_us)
+
+    def _take_as_it_is(self, step: list[Envelope], now_us: int) -> None:
+        """
+        Take over events that no command stands for; settings with the branch's changes.
+        """
+        found: list[tuple[str, Event]] = []
+        for envelope in step:
+            event = envelope.event
+            if envelope.stream.startswith("job:") and not isinstance(event, jobs.JobSubmitted):
+                job = self._core.state.stored.jobs.get(envelope.stream)
+                if job is None or job.state in ENDED:
+                    raise Refused("job_id", "must not have ended", job_of_stream(envelope.stream))
+            if isinstance(event, scheduler.ClusterDefined):
+                event = event.model_copy(update={"settings": self._changes.cluster(event.settings)})
+            elif isinstance(event, queues.QueueDefined):
+                name = entity_of_stream(envelope.stream)[1]
+                event = event.model_copy(update={"spec": self._changes.queue(name, event.spec)})
+            found.append((envelope.stream, event))
+        last = step[-1]
+        self._engine.take(found, actor=last.actor, cause=last.cause, now_us=now_us)
+
+    def _reach_again(self, step: list[Envelope], now_us: int) -> None:
+        """
+        Reach a silent host again where the parent did so by a job's report that isn't made here.
+        """
+        for envelope in step[:-1]:
+            if not isinstance(envelope.event, workers.WorkerCameBack):
+                continue
+            name = entity_of_stream(envelope.stream)[1]
+            worker = self._core.state.stored.workers.get(name)
+            if worker is not None and worker.unreachable_us is not None:
+                report = WorkerReport(worker=name, incarnation=worker.incarnation)
+                self._engine.accept(report, actor="", now_us=now_us)
+                self.is_dirty = True
+
+    def _unloaded(self, report: WorkerReport) -> tuple[Amount, ...]:
+        """
+        Return the load of a host on which only the branch's own jobs run: what was measured in the
+        parent was measured beside other jobs.
+        """
+        worker = self._core.state.stored.workers.get(report.worker)
+        totals = {one.name: one.total_milli for one in worker.resources} if worker else {}
+        return tuple(
+            Amount(resource=one.resource, milli=totals.get(one.resource, one.milli))
+            for one in report.load
+        )
+
+    def _command_of(self, envelope: Envelope) -> Any:
+        """
+        Return the command that an input came from, None where its events say it all.
+        """
+        if not isinstance(envelope.event, workers.WorkerBecameUnreachable):
+            return command_of(envelope)
+        name = entity_of_stream(envelope.stream)[1]
+        worker = self._core.state.worker(name)
+        return MarkUnreachable(
+            worker=name, incarnation=worker.incarnation, silent_us=envelope.event.silent_us
+        )
+
+    def not_taken_because(self, position: int, what: str, why: str) -> None:
+        """
+        Note that an input wasn't taken.
+        """
+        self.not_taken_count += 1
+        if len(self.not_taken) < NOT_TAKEN_KEPT:
+            self.not_taken.append(NotTaken(position, what, why))
+
+
+def command_of(envelope: Envelope) -> Any:
+    """
+    Return the command that an input came from, None where the event says it all.
+    """
+    event, (_, name) = envelope.event, entity_of_stream(envelope.stream)
+    match event:
+        case jobs.JobHeld():
+            return HoldJob(job_id=name)
+        case jobs.JobHoldLifted():
+            return LiftHold(job_id=name)
+        case jobs.JobKillRequested():
+            return KillJob(job_id=name)
+        case workers.WorkerJoined():
+            return JoinWorker(
+                worker=name, slots=event.slots, resources=event.resources,
+                attributes=event.attributes,
+            )  # fmt: skip
+        case workers.WorkerLeft():
+            return LeaveWorker(worker=name, incarnation=event.incarnation)
+        case workers.WorkerReported():
+            return WorkerReport(
+                worker=name, incarnation=event.incarnation, load=event.load, jobs=event.jobs
+            )
+        case workers.WorkerOrderDone():
+            return OrderDoneReport(
+                worker=name, incarnation=event.incarnation, order_number=event.order_number,
+                outcome=event.outcome,
+            )  # fmt: skip
+        case workers.WorkerClosed():
+            return CloseWorker(worker=name, why=event.why)
+        case workers.WorkerOpened():
+            return OpenWorker(worker=name)
+        case _:
+            return None

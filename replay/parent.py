@@ -1,0 +1,144 @@
+"""
+The parent of a branch: what its log tells about the future that really was.
+
+Inputs (submissions, requests, hosts that come and go) are taken over. What jobs did, how long they
+took to start and to run and how they ended, is kept by attempt, so that a simulation can play it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, final
+
+from domain.envelope import Envelope
+from domain.events.jobs import (
+    JobCouldNotStart,
+    JobDispatched,
+    JobFinished,
+    JobStarted,
+    JobSubmitted,
+)
+from domain.events.session import SessionHeld
+from domain.ids import job_of_stream, split_job_id
+from replay.at import whole_steps
+from replay.moments import ReadableLog
+
+JOB_REPORTS: Final = (JobStarted, JobFinished, JobCouldNotStart)
+"""What the simulation plays itself, instead of taking it over."""
+
+
+@final
+@dataclass(slots=True)
+class Attempt:
+    """
+    Hold what became of one attempt in the parent: stamps and positions, None where it isn't known.
+    """
+
+    dispatch_us: int | None = None
+    start_us: int | None = None
+    start_position: int = 0
+    finish_us: int | None = None
+    finish_position: int = 0
+    started: JobStarted | None = None
+    end: JobFinished | JobCouldNotStart | None = None
+
+    @property
+    def run_us(self) -> int | None:
+        """
+        Return how long it ran by itself; None when that isn't known, as it was ended by a kill.
+        """
+        if self.start_us is None or self.finish_us is None or self.was_killed:
+            return None
+        return self.finish_us - self.start_us
+
+    @property
+    def was_killed(self) -> bool:
+        """
+        Say whether somebody ended it.
+        """
+        return isinstance(self.end, JobFinished) and bool(self.end.why)
+
+    @property
+    def start_delay_us(self) -> int:
+        """
+        Return how long it took from the dispatch to the start, 0 when that isn't known.
+        """
+        if self.dispatch_us is None or self.start_us is None:
+            return 0
+        return self.start_us - self.dispatch_us
+
+
+@final
+class Future:
+    """
+    Hold the attempts of a log after a position, by stream and number, its last job number, its last
+    position and its last stamp.
+    """
+
+    def __init__(self, log: ReadableLog, position: int) -> None:
+        self.attempts: dict[tuple[str, int], Attempt] = {}
+        self.highest_job = 0
+        self.head = position
+        self.end_us = 0
+        for envelope in log.read(position):
+            event, stream = envelope.event, envelope.stream
+            self.head, self.end_us = envelope.position, envelope.time_us
+            if isinstance(event, JobSubmitted):
+                number, _ = split_job_id(job_of_stream(stream))
+                self.highest_job = max(self.highest_job, number)
+            elif isinstance(event, JobDispatched):
+                self.of(stream, event.attempt).dispatch_us = envelope.time_us
+            elif isinstance(event, JOB_REPORTS):
+                self._note(envelope, self.of(stream, event.attempt))
+
+    def of(self, stream: str, attempt: int) -> Attempt:
+        """
+        Return what is known of an attempt, empty when nothing is.
+        """
+        return self.attempts.setdefault((stream, attempt), Attempt())
+
+    @staticmethod
+    def _note(envelope: Envelope, attempt: Attempt) -> None:
+        event = envelope.event
+        if isinstance(event, JobStarted):
+            attempt.started = event
+            attempt.start_us, attempt.start_position = envelope.time_us, envelope.position
+            return
+        assert isinstance(event, JobFinished | JobCouldNotStart)
+        attempt.end = event
+        attempt.finish_us, attempt.finish_position = envelope.time_us, envelope.position
+
+
+@final
+class Recorded:
+    """
+    Give the steps of the parent after a position, one at a time, and show the next one before.
+    """
+
+    def __init__(self, log: ReadableLog, position: int) -> None:
+        self._steps: Iterator[list[Envelope]] = whole_steps(log.read(position))
+        self.next: list[Envelope] | None = next(self._steps, None)
+
+    def take(self) -> list[Envelope]:
+        """
+        Return the next step, and look at the one after it.
+        """
+        step = self.next
+        assert step is not None, "there is a next step"
+        self.next = next(self._steps, None)
+        return step
+
+    @property
+    def time_us(self) -> int | None:
+        """
+        Return the stamp of the next step, None at the end.
+        """
+        return None if self.next is None else self.next[0].time_us
+
+
+def is_session(step: list[Envelope]) -> bool:
+    """
+    Say whether a step is a session with its decisions.
+    """
+    return type(step[0].event) is SessionHeld

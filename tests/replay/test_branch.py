@@ -1,0 +1,353 @@
+"""
+A branch without a change is its parent; one with a change differs by that and by what follows.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from domain.commands import DefineQueue, MarkUnreachable
+from domain.errors import Refused
+from domain.events.jobs import JobDispatched, JobFinished, JobStarted, JobSubmitted
+from domain.events.log import LogBranched
+from domain.events.queues import QueueDefined
+from domain.events.workers import WorkerCameBack, WorkerJoined
+from domain.ids import job_stream
+from domain.queues import QueueSpec
+from replay.branch import Branch, branch_log_id
+from replay.branch_changes import Changes, parse_hosts, parse_setting, read_inputs
+from replay.check import check
+from replay.verify import verify
+from store.log import EventLog
+from tests.replay.logs import ListLog
+from tests.scenario import Scenario
+
+S = 1_000_000
+
+
+def branched(parent, position, **options):
+    """
+    Return the branch as a list log, and its result.
+    """
+    made = Branch(parent, position, **options)
+    child = ListLog([], made.log_id)
+    return child, made.run(child)
+
+
+def read(place):
+    """
+    Return a log in a directory as a list log.
+    """
+    with EventLog.open(place, writable=False) as log:
+        return ListLog([one.stamped() for one in log.read()], log.log_id)
+
+
+def is_the_parent(parent, position):
+    """
+    Say whether a branch without a change repeats every event of its parent.
+    """
+    child, result = branched(parent, position)
+    begin = result.parent_position
+    assert isinstance(child.events[begin].event, LogBranched)
+    return (
+        result.differs_at is None
+        and parent.stamped()[:begin] == child.stamped()[:begin]
+        and parent.stamped(begin) == child.stamped(begin + 1)[: parent.head() - begin]
+        and (child.head() == parent.head() + 1 or result.run_time_unknown > 0)
+    )
+
+
+def test_without_a_change_a_simulation_goes_on_as_it_did(small_log):
+    """
+    From every position the same events follow, to the byte: stamps, versions, causes.
+    """
+    parent = read(small_log)
+
+    wrong = [place for place in range(parent.head() + 1) if not is_the_parent(parent, place)]
+
+    assert [] == wrong
+
+
+def test_without_a_change_a_live_cluster_goes_on_as_it_did(live):
+    """
+    The same with holds, kills, usage, and hosts that get lost, come back and change.
+    """
+    wrong = [place for place in range(live.head() + 1) if not is_the_parent(live, place)]
+
+    assert [] == wrong
+
+
+@pytest.mark.needs_traces
+@pytest.mark.slow
+def test_without_a_change_a_real_workload_goes_on_as_it_did(kth_log):
+    """
+    The same over a thousand sessions with waiting jobs.
+    """
+    parent = read(kth_log)
+
+    for place in (5, parent.head() // 3, parent.head() // 2):
+        assert is_the_parent(parent, place)
+
+
+@pytest.fixture
+def busy(scenario_log):
+    """
+    Return the log of one host of two slots and three jobs one after the other, 10, 20, 30 s long.
+    """
+    return scenario_log
+
+
+@pytest.fixture
+def scenario_log():
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2")
+    scenario.queue("night", priority=10)
+    scenario.jobs("A tasks=2", "B tasks=2", "C tasks=2 queue=night")
+    for name, seconds in (("A", 10), ("B", 20), ("C", 30)):
+        scenario.session()
+        scenario.pass_time(1)
+        scenario.start(name)
+        scenario.pass_time(seconds)
+        scenario.finish(name)
+    scenario.session()
+    return ListLog(scenario.log)
+
+
+def submitted(log):
+    """
+    Return the position of the last submission.
+    """
+    return log.where(JobSubmitted, 3)
+
+
+def runs(log):
+    """
+    Return start and run time in seconds of each job, by number.
+    """
+    starts, found = {}, {}
+    for one in log.events:
+        if isinstance(one.event, JobStarted):
+            starts[one.stream] = one.time_us
+        elif isinstance(one.event, JobFinished):
+            start = starts[one.stream]
+            found[int(one.stream[4:])] = (start // S, (one.time_us - start) // S)
+    return found
+
+
+def test_a_queue_of_higher_priority_goes_first_and_jobs_run_as_long_as_they_did(busy):
+    """
+    The change moves starts; the run times are the jobs' own, known from the parent.
+    """
+    assert {1: (2, 10), 2: (13, 20), 3: (34, 30)} == runs(busy)
+    changes = Changes(settings=(parse_setting("queue.night.priority=90"),))
+
+    child, result = branched(busy, submitted(busy), changes=changes)
+
+    assert {3: (2, 30), 1: (33, 10), 2: (44, 20)} == runs(child)
+    assert busy.where(JobDispatched) == result.differs_at
+    assert 0 == result.run_time_unknown
+    assert verify(child).is_same
+    assert check(child, sample_events=1).is_good
+
+
+def test_added_hosts_take_jobs_at_once(busy):
+    """
+    A cluster three times as large starts all three jobs together.
+    """
+    changes = Changes(hosts=parse_hosts("2x2", frozenset({"h1"})))
+
+    child, _ = branched(busy, submitted(busy), changes=changes)
+
+    assert {1: (2, 10), 2: (2, 20), 3: (2, 30)} == runs(child)
+    assert check(child, sample_events=1).is_good
+
+
+def test_a_dropped_submission_never_happened(busy):
+    """
+    The others keep their numbers, so that both futures call them the same.
+    """
+    position = busy.where(JobSubmitted, 2)
+
+    child, result = branched(
+        busy, position - 1, changes=Changes(dropped=frozenset({position}))
+    )
+
+    assert {1: (2, 10), 3: (13, 30)} == runs(child)
+    assert [position] == [one.position for one in result.not_taken]
+
+
+def test_inputs_can_be_added_from_a_file(busy, tmp_path):
+    """
+    A job that nobody submitted gets a number of its own; a kill ends its job at once.
+    """
+    file = tmp_path / "more.jsonl"
+    spec = {"user": "bob", "queue": "normal", "tasks_min": 2, "tasks_max": 2,
+            "run_estimate_us": 5 * S}  # fmt: skip
+    lines = [
+        {"time_us": 6 * S, "actor": "alice", "command": "KillJob", "fields": {"job_id": "1"}},
+        {"time_us": 3 * S, "command": "SubmitJob", "fields": {"spec": spec}},
+    ]
+    file.write_text("\n\n".join(json.dumps(line) for line in lines))
+
+    child, result = branched(
+        busy, submitted(busy), changes=Changes(added=read_inputs(file))
+    )
+
+    assert {1: (2, 4), 2: (7, 20), 4: (28 - 1, 5), 3: (33, 30)} == runs(child)
+    assert 1 == result.run_time_unknown
+    assert 0 == result.without_end
+    assert check(child, sample_events=1).is_good
+
+
+def test_a_branch_ends_when_it_is_told_to(busy):
+    """
+    What would come later isn't in the log.
+    """
+    child, result = branched(busy, submitted(busy), until_us=20 * S)
+
+    assert {1: (2, 10)} == runs(child)
+    assert result.end_us <= 20 * S
+
+
+def test_settings_hold_against_later_definitions_of_the_parent():
+    """
+    Whoever asks what another priority would have done means it to last.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=1")
+    position = len(scenario.log)
+    scenario.pass_time(5)
+    scenario.command(DefineQueue(queue="normal", spec=QueueSpec(priority=70)))
+    parent = ListLog(scenario.log)
+    changes = Changes(settings=(parse_setting("queue.priority=99"),))
+
+    child, _ = branched(parent, position, changes=changes)
+
+    after = [one.event.spec.priority for one in child.read(position)
+             if isinstance(one.event, QueueDefined)]  # fmt: skip
+    assert [99, 99] == after
+
+
+def test_the_branch_says_where_it_comes_from(busy):
+    """
+    Parent id, position, digest and changes stand in the branch itself; its id is a function of
+    them.
+    """
+    changes = Changes(settings=(parse_setting("queue.night.priority=90"),))
+
+    child, result = branched(busy, 8, changes=changes)
+    event = child.events[result.parent_position].event
+
+    assert (busy.log_id, 8) == (event.parent_log_id, event.parent_position)
+    assert busy.digest_at(8).hex() == event.parent_digest
+    assert ("set queue.night.priority=90",) == event.changes
+    assert child.log_id == branch_log_id(busy, 8, changes, None)
+    assert child.log_id != branch_log_id(busy, 8, Changes(), None)
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda _: Changes(settings=(parse_setting("queue.none.priority=1"),)), "queue"),
+        (lambda _: Changes(settings=(parse_setting("queue.priority=-1"),)), "--set priority"),
+        (lambda _: Changes(settings=(parse_setting("queue.priority=x"),)), "--set priority"),
+        (lambda _: Changes(settings=(parse_setting("cluster.picker=x"),)), "--set picker"),
+        (lambda _: Changes(settings=(parse_setting("queue.colour=red"),)), "--set"),
+        (lambda _: Changes(settings=(parse_setting("priority=1"),)), "--set"),
+        (lambda _: Changes(hosts=parse_hosts("0x1", frozenset())), "--cluster hosts"),
+        (lambda _: Changes(dropped=frozenset({3})), "--drop-event"),
+        (lambda log: Changes(dropped=frozenset({log.where(JobDispatched)})), "--drop-event"),
+        (lambda log: Changes(dropped=frozenset({log.where(JobFinished)})), "--drop-event"),
+        (lambda log: Changes(dropped=frozenset({log.head() + 1})), "--drop-event"),
+    ],
+)  # fmt: skip
+def test_a_change_that_can_not_be_made_is_refused_before_anything_is_written(busy, make, field):
+    """
+    One clear error that names the option; there is no half branch.
+    """
+    with pytest.raises(Refused) as caught:
+        Branch(busy, submitted(busy), changes=make(busy))
+
+    assert field == caught.value.field
+
+
+def test_hosts_can_not_be_added_under_a_name_that_is_taken():
+    """
+    A name means one host in the whole log.
+    """
+    with pytest.raises(Refused) as caught:
+        parse_hosts("1x1", frozenset({"added0001"}))
+    assert "--add-hosts" == caught.value.field
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{", '{"time_us": 1}', '{"time_us": 1, "command": "os", "fields": {}}',
+     '{"time_us": 1, "command": "KillJob", "fields": {"job": "1"}}'],
+)  # fmt: skip
+def test_a_bad_line_of_inputs_is_named_by_its_number(tmp_path, line):
+    """
+    The second line is bad, and only commands that exist are known.
+    """
+    file = tmp_path / "bad.jsonl"
+    file.write_text(f"\n{line}\n")
+
+    with pytest.raises(Refused) as caught:
+        read_inputs(file)
+    assert caught.value.field.startswith("--events line 2")
+
+
+def test_the_source_is_never_touched(small_log, tmp_path):
+    """
+    Its data file has the same bytes afterwards, and nothing new lies beside it.
+    """
+    def content():
+        return {path.name: path.read_bytes() for path in small_log.rglob("*")
+                if path.is_file() and "lock" not in path.name}  # fmt: skip
+
+    before = content()
+    with EventLog.open(small_log, writable=False) as parent:
+        made = Branch(parent, 9)
+        with EventLog.create(tmp_path / "child", log_id=made.log_id) as child:
+            made.run(child)
+
+    assert before == content()
+
+
+def test_a_job_added_by_a_host_that_joins_later_keeps_host_numbers_apart(busy):
+    """
+    A host that joins after added ones gets the next number, whatever its number was in the parent.
+    """
+    joined = busy.where(WorkerJoined)
+    changes = Changes(hosts=parse_hosts("1x2", frozenset()))
+
+    child, _ = branched(busy, joined - 1, changes=changes)
+
+    numbers = {one.stream: one.event.host_number for one in child.events
+               if isinstance(one.event, WorkerJoined)}  # fmt: skip
+    assert {"worker:added0001": 0, "worker:h1": 1} == numbers
+    assert job_stream("1") in {one.stream for one in child.events}
+
+
+def test_a_host_that_a_job_report_brought_back_comes_back_without_the_job():
+    """
+    That the host was heard again is true in the branch too, although the job never ran there.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2")
+    scenario.jobs("A")
+    scenario.session()
+    scenario.start("A")
+    scenario.pass_time(5)
+    scenario.command(MarkUnreachable(worker="h1", incarnation=1, silent_us=9), actor="")
+    scenario.pass_time(5)
+    scenario.finish("A")
+    parent = ListLog(scenario.log)
+    position = parent.where(JobSubmitted)
+
+    child, _ = branched(parent, position - 1, changes=Changes(dropped=frozenset({position})))
+
+    stamps = [one.time_us for one in child.events if isinstance(one.event, WorkerCameBack)]
+    assert [11 * S] == stamps

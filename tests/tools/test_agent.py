@@ -22,8 +22,9 @@ from tools.agent.messages import (
     Attempt,
     AttemptKey,
     FromLauncher,
-    KillRequest,
+    OrderKind,
     OrderOutcome,
+    OrderRequest,
     Phase,
     StartRequest,
     ToLauncher,
@@ -31,7 +32,7 @@ from tools.agent.messages import (
     line_of,
     to_launcher,
 )
-from tools.agent.protocol import Assignment, HostShare, Usage
+from tools.agent.protocol import Assignment, HostShare, Order, Usage
 from tools.agent.reports import Outbox
 
 KEY = AttemptKey("1", 1)
@@ -240,6 +241,31 @@ def test_what_the_scheduler_no_longer_wants_is_ended_and_forgotten(agent: Agent)
     assert agent._outbox.is_empty
 
 
+@pytest.mark.parametrize(
+    ("kind", "outcome", "told"),
+    [
+        ("suspend", "stopped", ["suspended", "order_done"]),
+        ("suspend", "had ended", ["order_done"]),
+        ("resume", "signalled", ["resumed", "order_done"]),
+        ("kill", "signalled", ["order_done"]),
+        ("suspend", "carried out before", ["suspended", "order_done"]),
+    ],
+)
+def test_what_an_order_did_is_told_before_that_it_is_done(
+    agent: Agent, kind: str, outcome: str, told: list[str]
+) -> None:
+    """
+    An order that is done is never given again: what it did must be known by then.
+    """
+    agent._outbox.capabilities[KEY] = "c"
+    agent._orders = {7: Order(order_number=7, kind=kind, job_id="1", attempt=1, why="")}
+    agent._hear(FromLauncher(orders=[OrderOutcome(7, outcome)]))
+
+    assert told == kinds(agent._outbox)
+    agent._outbox.told(agent._outbox.due())
+    assert agent._outbox.is_empty
+
+
 # ----------------------------------------------------------------------------------------- messages
 
 
@@ -250,7 +276,15 @@ def test_messages_come_out_as_they_went_in() -> None:
     start = StartRequest("1", 2, ("a", "b"), {"X": "1"}, "/", 0o22, "i", "o", "e", "d")
     plain = StartRequest("1", 2, ("a",), {}, "/", None, "", "", "")
     asked = ToLauncher(
-        True, [start, plain], [KillRequest(3, "1", 2, 5)], [KEY], quit=True, reset=True
+        True,
+        [start, plain],
+        [
+            OrderRequest(3, OrderKind.SUSPEND, "1", 2, 5, "SIGSTOP"),
+            OrderRequest(4, OrderKind.KILL, "1", 2, 5),
+        ],
+        [KEY],
+        quit=True,
+        reset=True,
     )
     attempt = Attempt("1", 2, Phase.ENDED, 3, 4, 0, 9, 6, 7, "f")
     told = FromLauncher([attempt, Attempt("1", 1, Phase.INTENDED)], [OrderOutcome(1, "x")], True, 8)

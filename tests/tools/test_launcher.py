@@ -18,7 +18,14 @@ from domain.errors import Corrupt
 from tests.tools import launcher_harness as harness
 from tools.agent import processes
 from tools.agent.files import WorkerFiles
-from tools.agent.messages import Attempt, AttemptKey, KillRequest, Phase, ToLauncher
+from tools.agent.messages import (
+    Attempt,
+    AttemptKey,
+    OrderKind,
+    OrderRequest,
+    Phase,
+    ToLauncher,
+)
 from tools.agent.spool import Spool
 
 pytestmark = pytest.mark.slow
@@ -158,7 +165,7 @@ def test_a_job_that_ignores_sigterm_is_killed_after_the_grace_time(
     client.wait_running(key("1"))
     while not (tmp_path / "1.out").read_text():
         time.sleep(0.005)
-    client.send(ToLauncher(kill=[KillRequest(5, "1", 1, 100)]))
+    client.send(ToLauncher(order=[OrderRequest(5, OrderKind.KILL, "1", 1, 100)]))
 
     (ended,) = client.wait_ended(key("1"))
 
@@ -168,15 +175,77 @@ def test_a_job_that_ignores_sigterm_is_killed_after_the_grace_time(
     )
 
 
+def order(number: int, kind: OrderKind, grace_ms: int = 5000) -> ToLauncher:
+    return ToLauncher(order=[OrderRequest(number, kind, "1", 1, grace_ms)])
+
+
+def outcomes(client: harness.Client, count: int) -> list[tuple[int, str]]:
+    while len(client.orders) < count:
+        client.hear()
+    return [(one.order_number, one.outcome) for one in client.orders]
+
+
+@pytest.mark.parametrize(
+    "script", ["exec sleep 1000", "trap '' TSTP; while :; do sleep 0.01; done"]
+)
+def test_a_job_is_stopped_and_goes_on_whether_it_heeds_the_signal_or_not(
+    client: harness.Client, tmp_path: Path, script: str
+) -> None:
+    """
+    SIGTSTP lets a program prepare; one that runs on all the same is stopped by SIGSTOP.
+    """
+    client.start(shell("1", f"echo up; {script}", tmp_path))
+    pid = client.wait_running(key("1")).pid
+    while not (tmp_path / "1.out").read_text():
+        time.sleep(0.005)
+    client.send(order(1, OrderKind.SUSPEND, 300))
+    stopped = outcomes(client, 1)
+    while not processes.is_stopped(pid):
+        time.sleep(0.005)
+    client.send(order(2, OrderKind.RESUME))
+    resumed = outcomes(client, 2)
+    while processes.is_stopped(pid):
+        time.sleep(0.005)
+    client.send(order(3, OrderKind.SUSPEND, 300))
+    outcomes(client, 3)
+    client.send(order(4, OrderKind.KILL))
+    (ended,) = client.wait_ended(key("1"))
+
+    assert [(1, "stopped")] == stopped
+    assert (2, "signalled") == resumed[1]
+    assert (signal.SIGTERM, 4) == (ended.signal, len(outcomes(client, 4)))
+
+
+def test_a_resume_overtakes_a_stop_that_is_under_way(
+    client: harness.Client, tmp_path: Path
+) -> None:
+    """
+    The SIGSTOP of an order that was taken back must not come after it.
+    """
+    script = "trap '' TSTP; echo up; while [ ! -e go ]; do sleep 0.01; done"
+    client.start(shell("1", script, tmp_path))
+    client.wait_running(key("1"))
+    while not (tmp_path / "1.out").read_text():
+        time.sleep(0.005)
+    client.send(order(1, OrderKind.SUSPEND, 200))
+    client.send(order(2, OrderKind.RESUME))
+
+    assert [(1, "overtaken"), (2, "signalled")] == outcomes(client, 2)
+    time.sleep(0.3)  # The time of the SIGSTOP that must not come.
+    (tmp_path / "go").touch()
+    (ended,) = client.wait_ended(key("1"))
+    assert 0 == ended.exit_code
+
+
 def test_an_order_is_carried_out_once_and_bars_an_attempt_that_never_came(
     client: harness.Client, tmp_path: Path
 ) -> None:
     """
     A kill that overtakes its assignment must win, and a repeated order must do nothing.
     """
-    client.send(ToLauncher(kill=[KillRequest(1, "1", 1, 100)]))
+    client.send(ToLauncher(order=[OrderRequest(1, OrderKind.KILL, "1", 1, 100)]))
     client.start(harness.request("1", "true", directory=tmp_path))
-    client.send(ToLauncher(kill=[KillRequest(1, "1", 1, 100)]))
+    client.send(ToLauncher(order=[OrderRequest(1, OrderKind.KILL, "1", 1, 100)]))
 
     (ended,) = client.wait_ended(key("1"))
     while len(client.orders) < 2:

@@ -34,7 +34,9 @@ from tools.agent.messages import (
     Attempt,
     AttemptKey,
     FromLauncher,
-    KillRequest,
+    OrderKind,
+    OrderOutcome,
+    OrderRequest,
     Phase,
     StartRequest,
     ToLauncher,
@@ -43,8 +45,11 @@ from tools.agent.protocol import (
     Assignment,
     JoinAnswer,
     LeaveRequest,
+    Order,
     ReportsAnswer,
     ReportsRequest,
+    Resumed,
+    Suspended,
     WorkAnswer,
 )
 from tools.agent.reports import Outbox
@@ -54,7 +59,10 @@ ANSWER_S = 30.0
 RETRY_MIN_S = 0.1
 RETRY_MAX_S = 2.0
 KILL_GRACE_S = 10.0
+STOP_GRACE_S = 1.0
 MEASURE_EVERY_S = 10.0
+MOVED = ("stopped", "signalled", "carried out before")
+"""Outcomes of an order that did something to its attempt."""
 START_DELAY_S = 0.01
 """
 A start waits so long for company: a program that ends at once then costs one request, not two.
@@ -105,7 +113,7 @@ class Agent:
             AttemptKey, int
         ] = {}  # the position at which the scheduler took the end
         self._strays: set[AttemptKey] = set()  # running, but no longer wanted
-        self._orders_sent: set[int] = set()
+        self._orders: dict[int, Order] = {}  # those that the launcher has
         self._incarnation = 0
         self._revision = 0
         self._news = asyncio.Event()
@@ -158,15 +166,28 @@ class Agent:
             self._attempts[attempt.key] = attempt
             self._outbox.add_attempt(attempt)
         for outcome in message.orders:
-            self._outbox.add_order(outcome)
+            self._outbox.add_order(outcome, self._move_by(outcome))
         self._news.set()
+
+    def _move_by(self, outcome: OrderOutcome) -> Suspended | Resumed | None:
+        """
+        Return what became of an attempt by an order that stops it or lets it go on.
+        """
+        order = self._orders.get(outcome.order_number)
+        if order is None or order.kind == "kill" or outcome.outcome not in MOVED:
+            return None
+        capability = self._outbox.capabilities.get(AttemptKey(order.job_id, order.attempt))
+        if capability is None:
+            return None
+        kind = Suspended if order.kind == "suspend" else Resumed
+        return kind(job_id=order.job_id, attempt=order.attempt, capability=capability)
 
     def _begin_anew(self) -> None:
         """
         Drop what was known before the launcher's greeting, and ask for the whole work again.
         """
         self._attempts.clear()
-        self._orders_sent.clear()
+        self._orders.clear()
         self._revision = 0
         self._work.close()
         self._has_greeted.set()
@@ -258,24 +279,29 @@ class Agent:
         starts = [
             request for one in work.assignments for request in self._to_start(one, work.position)
         ]
-        kills = [
-            KillRequest(one.order_number, one.job_id, one.attempt, self._grace_ms())
-            for one in work.orders
-            if one.order_number not in self._orders_sent
-        ]
-        self._orders_sent = {one.order_number for one in work.orders}
+        orders = [self._request(one) for one in work.orders if one.order_number not in self._orders]
+        self._orders = {one.order_number: one for one in work.orders}
         if work.is_full:
             wanted = {AttemptKey(one.job_id, one.attempt) for one in work.assignments}
-            kills += self._unwanted(wanted)
+            orders += self._unwanted(wanted)
         self._done_with = {
             key: position for key, position in self._done_with.items() if position > work.position
         }
-        if starts or kills:
-            self._link.send(ToLauncher(start=starts, kill=kills))
+        if starts or orders:
+            self._link.send(ToLauncher(start=starts, order=orders))
         self._news.set()
 
-    def _grace_ms(self) -> int:
-        return round(self._settings.kill_grace_s * 1000)
+    def _request(self, order: Order) -> OrderRequest:
+        is_stop = order.kind == "suspend"
+        grace_s = STOP_GRACE_S if is_stop else self._settings.kill_grace_s
+        return OrderRequest(
+            order.order_number,
+            OrderKind(order.kind),
+            order.job_id,
+            order.attempt,
+            round(grace_s * 1000),
+            order.signal,
+        )
 
     def _to_start(self, assignment: Assignment, position: int) -> list[StartRequest]:
         """
@@ -298,7 +324,7 @@ class Agent:
         self._attempts[key] = Attempt(key.job_id, key.attempt, Phase.INTENDED)
         return [request]
 
-    def _unwanted(self, wanted: set[AttemptKey]) -> list[KillRequest]:
+    def _unwanted(self, wanted: set[AttemptKey]) -> list[OrderRequest]:
         """
         Return the ends of attempts that the scheduler no longer knows, and drop those that have
         ended.
@@ -308,7 +334,10 @@ class Agent:
         self._forget(ended)
         running = [attempt for attempt in strange if attempt.phase is Phase.RUNNING]
         self._strays = {attempt.key for attempt in running}
-        return [KillRequest(0, one.job_id, one.attempt, self._grace_ms()) for one in running]
+        grace_ms = round(self._settings.kill_grace_s * 1000)
+        return [
+            OrderRequest(0, OrderKind.KILL, one.job_id, one.attempt, grace_ms) for one in running
+        ]
 
     def _forget(self, keys: list[AttemptKey]) -> None:
         for key in keys:

@@ -27,8 +27,9 @@ from tools.agent.messages import (
     Attempt,
     AttemptKey,
     FromLauncher,
-    KillRequest,
+    OrderKind,
     OrderOutcome,
+    OrderRequest,
     Phase,
     StartRequest,
     ToLauncher,
@@ -63,6 +64,7 @@ class Launcher:
         self._last_resorts: dict[
             AttemptKey, int
         ] = {}  # when SIGKILL follows, monotonic nanoseconds
+        self._stopping: dict[AttemptKey, OrderRequest] = {}
         self._news = FromLauncher()
         self._is_ending = False
         self._has_no_future = False
@@ -80,7 +82,8 @@ class Launcher:
             asked = [message for key, _ in ready for message in self._read(key)]
             self._carry_out(asked)
             self._reap()
-            self._kill_overdue()
+            self._look_at_stopping()
+            self._press_on()
             self._tell()
             if not ready and self._is_abandoned():
                 return
@@ -202,11 +205,11 @@ class Launcher:
         starts: list[StartRequest] = []
         for connection, message in asked:
             starts += message.start
-            if message.kill or message.hello or message.quit:
+            if message.order or message.hello or message.quit:
                 self._start(self._intend(starts))
                 starts = []
-            for order in message.kill:
-                self._kill(order)
+            for order in message.order:
+                self._take_order(order)
             self._spool.forget(message.forget)
             if message.hello:
                 self._listening.add(connection)
@@ -253,33 +256,61 @@ class Launcher:
 
     # -------------------------------------------------------------------------------- signals, ends
 
-    def _kill(self, order: KillRequest) -> None:
+    def _take_order(self, order: OrderRequest) -> None:
         """
         Carry out one order, each once; an attempt that never came here is barred from ever
         starting.
 
         Number 0 is the agent's own wish to end an attempt that nobody wants any more.
         """
-        if order.order_number == 0:
-            self._terminate(order)
-        elif order.order_number > self._spool.last_order:
-            self._news.orders.append(OrderOutcome(order.order_number, self._terminate(order)))
-            self._spool.order_done(order.order_number)
-        else:
+        if 0 < order.order_number <= self._spool.last_order:
             self._news.orders.append(OrderOutcome(order.order_number, "carried out before"))
-
-    def _terminate(self, order: KillRequest) -> str:
+            return
         attempt = self._spool.attempts.get(order.key)
         if attempt is None:
-            if not self._spool.knows(order.key):
+            if order.kind is OrderKind.KILL and not self._spool.knows(order.key):
                 self._note(Attempt(*order.key, Phase.ENDED, failed="killed before it started"))
-            return "not running"
-        if attempt.phase is Phase.ENDED:
-            return "had ended"
-        self._signal_group(attempt.pid, signal.SIGTERM)
+            self._order_done(order, "not running")
+        elif attempt.phase is Phase.ENDED:
+            self._order_done(order, "had ended")
+        else:
+            self._carry_out_order(order, attempt)
+
+    def _carry_out_order(self, order: OrderRequest, attempt: Attempt) -> None:
+        stopping = self._stopping.pop(order.key, None)
+        if stopping is not None:
+            self._order_done(stopping, "overtaken")
+        due_ns = time.monotonic_ns() + order.grace_ms * 1_000_000
+        if order.kind is OrderKind.SUSPEND:
+            self._signal_group(attempt.pid, signal.Signals[order.signal or "SIGTSTP"])
+            self._stopping[order.key] = order
+            self._last_resorts[order.key] = due_ns
+            return
+        if order.kind is OrderKind.KILL:
+            self._signal_group(attempt.pid, signal.SIGTERM)
+            self._last_resorts[order.key] = due_ns
+        else:
+            self._last_resorts.pop(order.key, None)
         self._signal_group(attempt.pid, signal.SIGCONT)
-        self._last_resorts[order.key] = time.monotonic_ns() + order.grace_ms * 1_000_000
-        return "signalled"
+        self._order_done(order, "signalled")
+
+    def _order_done(self, order: OrderRequest, outcome: str) -> None:
+        if order.order_number:
+            self._news.orders.append(OrderOutcome(order.order_number, outcome))
+            self._spool.order_done(order.order_number)
+
+    def _look_at_stopping(self) -> None:
+        """
+        Stop the rest of a group whose first process has stopped as it was asked to.
+        """
+        for key in list(self._stopping):
+            if processes.is_stopped(self._spool.attempts[key].pid):
+                self._stop(key)
+
+    def _stop(self, key: AttemptKey) -> None:
+        self._last_resorts.pop(key, None)
+        self._signal_group(self._spool.attempts[key].pid, signal.SIGSTOP)
+        self._order_done(self._stopping.pop(key), "stopped")
 
     def _signal_group(self, pid: int, number: signal.Signals) -> None:
         """
@@ -289,10 +320,16 @@ class Launcher:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, number)
 
-    def _kill_overdue(self) -> None:
-        now = time.monotonic_ns()
-        for key in [key for key, due in self._last_resorts.items() if due <= now]:
+    def _press_on(self) -> None:
+        """
+        Send the signal that can't be caught where the grace time is over.
+        """
+        now_ns = time.monotonic_ns()
+        for key in [key for key, due_ns in self._last_resorts.items() if due_ns <= now_ns]:
             del self._last_resorts[key]
+            if key in self._stopping:
+                self._stop(key)
+                continue
             attempt = self._spool.attempts.get(key)
             if attempt is not None and attempt.phase is Phase.RUNNING:
                 self._signal_group(attempt.pid, signal.SIGKILL)
@@ -330,6 +367,9 @@ class Launcher:
 
     def _has_ended(self, attempt: Attempt) -> None:
         self._last_resorts.pop(attempt.key, None)
+        stopping = self._stopping.pop(attempt.key, None)
+        if stopping is not None:
+            self._order_done(stopping, "had ended")
         self._note(attempt)
 
     # -------------------------------------------------------------------------------------- telling

@@ -1,7 +1,7 @@
 """
 What agent and launcher say to each other: one JSON object a line.
 
-The agent sends ``{"hello": true}``, ``{"start": [...]}``, ``{"kill": [...]}``, ``{"forget": [[job,
+The agent sends ``{"hello": true}``, ``{"start": [...]}``, ``{"order": [...]}``, ``{"forget": [[job,
 attempt], ...]}`` and ``{"quit": true}``; the launcher sends ``{"attempts": [...], "orders": [...],
 "hello": ...}``, where an attempt stands for its newest phase. Both ends belong to one installation,
 so nothing here needs a version.
@@ -69,17 +69,36 @@ class StartRequest:
         return AttemptKey(self.job_id, self.attempt)
 
 
-@dataclass(frozen=True, slots=True)
-class KillRequest:
+class OrderKind(StrEnum):
     """
-    Ask to end one attempt: SIGTERM to its process group, SIGKILL when it still runs after the grace
-    time.
+    Name what can be done to a running attempt.
+    """
+
+    KILL = "kill"
+    """SIGTERM to its process group, SIGKILL when it still runs after the grace time."""
+    SUSPEND = "suspend"
+    """The given signal, so that a program can prepare, and SIGSTOP when it runs on."""
+    RESUME = "resume"
+    """SIGCONT."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRequest:
+    """
+    Ask to do something to one attempt, once.
+
+    Args:
+        order_number: Rises with each order; 0 for a wish of the agent's own.
+        grace_ms: How long the program may take before the signal that can't be caught follows.
+        signal: Name of the signal to suspend with, "" for SIGTSTP.
     """
 
     order_number: int
+    kind: OrderKind
     job_id: str
     attempt: int
     grace_ms: int
+    signal: str = ""
 
     @property
     def key(self) -> AttemptKey:
@@ -144,7 +163,7 @@ class ToLauncher:
 
     hello: bool = False
     start: list[StartRequest] = field(default_factory=list)
-    kill: list[KillRequest] = field(default_factory=list)
+    order: list[OrderRequest] = field(default_factory=list)
     forget: list[AttemptKey] = field(default_factory=list)
     quit: bool = False
     reset: bool = False
@@ -204,12 +223,14 @@ def to_launcher(line: bytes) -> ToLauncher:
         StartRequest(**{**one, "argv": tuple(one["argv"]), "umask": one.get("umask")})
         for one in data.get("start", ())
     ]
-    kills = [KillRequest(**one) for one in data.get("kill", ())]
+    orders = [
+        OrderRequest(**{**one, "kind": OrderKind(one["kind"])}) for one in data.get("order", ())
+    ]
     forgets = [AttemptKey(*one) for one in data.get("forget", ())]
     return ToLauncher(
         bool(data.get("hello")),
         starts,
-        kills,
+        orders,
         forgets,
         bool(data.get("quit")),
         bool(data.get("reset")),

@@ -23,17 +23,30 @@ def boot_id() -> str:
     return _BOOT_ID.read_text(encoding="ascii").strip()
 
 
+def _facts(pid: int) -> list[bytes]:
+    """
+    Return what stands in a process's stat file after its name, nothing when there is none.
+    """
+    try:
+        # The name may hold blanks and brackets: what counts begins after its last bracket.
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
 def born_ticks(pid: int) -> int:
     """
     Return when a process began, in ticks since boot, or 0 when there is none (or only its remains).
     """
-    try:
-        # The program's name may hold blanks and brackets: what counts begins after its last
-        # bracket.
-        after = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return 0
-    return 0 if after[0] in (b"Z", b"X") else int(after[19])
+    facts = _facts(pid)
+    return 0 if not facts or facts[0] in (b"Z", b"X") else int(facts[19])
+
+
+def is_stopped(pid: int) -> bool:
+    """
+    Tell whether a process is stopped by a signal.
+    """
+    return _facts(pid)[:1] == [b"T"]
 
 
 def find_attempt(job_id: str, attempt: int, worker_directory: str) -> int:

@@ -58,10 +58,11 @@ class Order(Value):
     """
 
     order_number: int
-    kind: Literal["kill"]
+    kind: Literal["kill", "suspend", "resume"]
     job_id: JobId
     attempt: AttemptNumber
     why: str
+    signal: str = ""
 
 
 class WorkAnswer(Value):
@@ -122,6 +123,22 @@ class Finished(AttemptReport):
     max_rss_kib: TimeUs = 0
 
 
+class Suspended(AttemptReport):
+    """
+    Tell that an attempt was stopped as ordered.
+    """
+
+    kind: Literal["suspended"] = "suspended"
+
+
+class Resumed(AttemptReport):
+    """
+    Tell that an attempt goes on as ordered.
+    """
+
+    kind: Literal["resumed"] = "resumed"
+
+
 class Usage(Value):
     """
     Tell what was measured: the host's load and its jobs' use together.
@@ -143,7 +160,8 @@ class OrderDone(Value):
 
 
 Report = Annotated[
-    Started | CouldNotStart | Finished | Usage | OrderDone, Field(discriminator="kind")
+    Started | CouldNotStart | Finished | Suspended | Resumed | Usage | OrderDone,
+    Field(discriminator="kind"),
 ]
 
 

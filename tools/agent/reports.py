@@ -11,7 +11,16 @@ from collections import deque
 from dataclasses import dataclass
 
 from tools.agent.messages import Attempt, AttemptKey, OrderOutcome, Phase
-from tools.agent.protocol import CouldNotStart, Finished, OrderDone, Report, Started, Usage
+from tools.agent.protocol import (
+    CouldNotStart,
+    Finished,
+    OrderDone,
+    Report,
+    Resumed,
+    Started,
+    Suspended,
+    Usage,
+)
 
 BATCH_MAX = 500
 
@@ -37,6 +46,7 @@ class Outbox:
         self.capabilities: dict[AttemptKey, str] = {}
         self._attempts: dict[AttemptKey, Attempt] = {}
         self._told_started: set[AttemptKey] = set()
+        self._moves: deque[Suspended | Resumed] = deque()
         self._orders: deque[OrderOutcome] = deque()
         self._usage: Usage | None = None
 
@@ -68,11 +78,13 @@ class Outbox:
         if attempt.phase is Phase.ENDED or attempt.key not in self._told_started:
             self._attempts[attempt.key] = attempt
 
-    def add_order(self, outcome: OrderOutcome) -> None:
+    def add_order(self, outcome: OrderOutcome, move: Suspended | Resumed | None = None) -> None:
         """
-        Note that an order was carried out.
+        Note that an order was carried out, and whether its attempt stopped or goes on by it.
         """
         self._orders.append(outcome)
+        if move is not None:
+            self._moves.append(move)
 
     def set_usage(self, usage: Usage) -> None:
         """
@@ -96,6 +108,7 @@ class Outbox:
         for key, attempt in self._attempts.items():
             if key in self.capabilities and len(found) < BATCH_MAX:
                 found += self._about(attempt, self.capabilities[key])
+        found += [Due(move) for move in self._moves]
         found += [
             Due(OrderDone(order_number=one.order_number, outcome=one.outcome))
             for one in self._orders
@@ -156,6 +169,8 @@ class Outbox:
         for due in sent:
             if isinstance(due.report, Started):
                 self._has_told_start(AttemptKey(due.report.job_id, due.report.attempt))
+            elif isinstance(due.report, Suspended | Resumed):
+                self._moves.popleft()
             elif isinstance(due.report, OrderDone):
                 self._orders.popleft()
             elif due.report is self._usage:

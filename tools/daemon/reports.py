@@ -15,7 +15,7 @@ from domain.commands import (
     OrderDoneReport,
     WorkerReport,
 )
-from domain.errors import Conflict, Denied
+from domain.errors import Conflict, Denied, Refused
 from domain.event import Value
 from domain.events.refusals import ReportIgnored
 from replay.engine import Engine
@@ -26,7 +26,9 @@ from tools.agent.protocol import (
     OrderDone,
     Report,
     ReportsRequest,
+    Resumed,
     Started,
+    Suspended,
     Usage,
 )
 from tools.daemon.access import Caller
@@ -186,6 +188,8 @@ def command_of(report: Report, worker: str, incarnation: int) -> Value:
             order_number=report.order_number,
             outcome=report.outcome,
         )
+    if isinstance(report, Suspended | Resumed):
+        raise Refused("kind", "isn't ordered by this scheduler yet", report.kind)
     return _about_attempt(report, worker, incarnation)
 
 

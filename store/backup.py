@@ -17,8 +17,8 @@ from store.embedded.journal import Journal
 from store.embedded.marker import sync_directory, write_marker
 from store.embedded.preflight import DATA_FILE
 from store.embedded.settings import Settings
+from store.info import is_log, log_directory
 from store.lock import WriterLock
-from store.log import is_log, log_directory
 from store.os_errors import unavailable
 from store.segments import ARCHIVE, check_file
 from store.verify import VerifyReport, verify

@@ -8,7 +8,6 @@ any application recorder of the eventsourcing library (`EventLog.from_recorder`)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -30,9 +29,9 @@ from store.codec import decode, encode_all, encode_checked, time_us_of
 from store.embedded.environment import acquire
 from store.embedded.journal import Journal
 from store.embedded.marker import MARKER_FILE
-from store.embedded.preflight import DATA_FILE
 from store.embedded.settings import MAP_SIZE, Settings
 from store.engines import EmbeddedEngine, Engine, RecorderEngine
+from store.info import LogInfo, is_log, log_directory
 from store.lock import WriterLock, read_holder, take_over
 from store.os_errors import unavailable
 from store.segments import Segment
@@ -41,70 +40,6 @@ from store.translation import translated
 
 STREAM_CHUNK = 500
 """How many events of one stream are fetched at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogInfo:
-    """
-    Describe a log: what ``xce log info`` shows.
-
-    Args:
-        path: Where it is, "" when the engine isn't embedded.
-        engine: What keeps it.
-        log_id: Its identity.
-        epoch: How many writers it has had, 0 when the engine doesn't count them.
-        events: Its last position.
-        frames: How many records they take.
-        bytes: Size of the data file in use, index included.
-        archived_events: How many of the events are in segment files.
-        archived_bytes: Size of these.
-        first_position: Where the log begins, behind what was pruned.
-        head_digest: Digest of the whole history, in hexadecimal.
-        first_time_us: Time of the first event, None when empty.
-        last_time_us: Time of the last event, None when empty.
-        writer: Who writes, or wrote last, "" when nobody is known.
-        readers: Read transactions open now, of all processes.
-        oldest_reader_lag: Commits since the oldest of them began: pages it keeps from being used
-            again.
-    """
-
-    path: str
-    engine: str
-    log_id: str
-    epoch: int
-    events: int
-    frames: int
-    bytes: int
-    archived_events: int
-    archived_bytes: int
-    first_position: int
-    head_digest: str
-    first_time_us: int | None
-    last_time_us: int | None
-    writer: str
-    readers: int
-    oldest_reader_lag: int
-
-
-def log_directory(path: str | Path) -> Path:
-    """
-    Return the directory of a log that is named by itself or by the cluster directory around it.
-    """
-    given = Path(path)
-    return given / "log" if is_log(given / "log") and not is_log(given) else given
-
-
-def is_log(directory: Path) -> bool:
-    """
-    Say whether a directory has files of a log, sound or not.
-
-    Raises:
-        StoreUnavailable: The directory can't be looked into.
-    """
-    try:
-        return (directory / MARKER_FILE).exists() or (directory / DATA_FILE).exists()
-    except OSError as error:
-        raise unavailable(directory, error) from None
 
 
 class EventLog:

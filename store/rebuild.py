@@ -18,8 +18,8 @@ from store.embedded.journal import Journal
 from store.embedded.layout import KEY_EPOCH, META, number_bytes
 from store.embedded.rows import Row
 from store.embedded.settings import MAP_SIZE, Settings
+from store.info import is_log
 from store.lock import WriterLock
-from store.log import is_log
 from store.translation import translated
 
 BATCH_EVENTS = 20_000

@@ -14,7 +14,7 @@ from store.chain import genesis
 from store.embedded.layout import space_names
 from store.embedded.marker import read_marker
 from store.embedded.preflight import DATA_FILE
-from store.log import is_log, log_directory
+from store.info import is_log, log_directory
 from store.rebuild import LogBuilder
 from store.salvage import Found, Salvage, salvage
 from store.segments import ARCHIVE

@@ -32,7 +32,7 @@ from store.embedded.frames import Header
 from store.embedded.journal import Journal
 from store.embedded.rows import Decoded, PlacedRow, Row
 from store.embedded.settings import Settings
-from store.log import is_log, log_directory
+from store.info import is_log, log_directory
 from store.os_errors import unavailable
 from store.rebuild import LogBuilder
 from store.salvage import Salvage

@@ -36,8 +36,8 @@ from store.embedded.layout import id_bytes, id_of
 from store.embedded.marker import read_marker
 from store.embedded.preflight import DATA_FILE, check_data_file
 from store.embedded.settings import Settings
+from store.info import is_log, log_directory
 from store.lock import is_held
-from store.log import is_log, log_directory
 from store.segments import check_file
 
 PROBLEMS_MAX = 100

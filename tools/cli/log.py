@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 
 from domain.errors import NotFound
-from store.log import EventLog, is_log, log_directory
+from store.info import is_log, log_directory
+from store.log import EventLog
 from store.snapshot_files import read_header
 from store.snapshots import entries_of
 from store.verify import VerifyReport, verify

@@ -1,0 +1,76 @@
+"""
+Where a log is, and what there is to say about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from store.embedded.marker import MARKER_FILE
+from store.embedded.preflight import DATA_FILE
+from store.os_errors import unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class LogInfo:
+    """
+    Describe a log: what ``xce log info`` shows.
+
+    Args:
+        path: Where it is, "" when the engine isn't embedded.
+        engine: What keeps it.
+        log_id: Its identity.
+        epoch: How many writers it has had, 0 when the engine doesn't count them.
+        events: Its last position.
+        frames: How many records they take.
+        bytes: Size of the data file in use, index included.
+        archived_events: How many of the events are in segment files.
+        archived_bytes: Size of these.
+        first_position: Where the log begins, behind what was pruned.
+        head_digest: Digest of the whole history, in hexadecimal.
+        first_time_us: Time of the first event, None when empty.
+        last_time_us: Time of the last event, None when empty.
+        writer: Who writes, or wrote last, "" when nobody is known.
+        readers: Read transactions open now, of all processes.
+        oldest_reader_lag: Commits since the oldest of them began: pages it keeps from being used
+            again.
+    """
+
+    path: str
+    engine: str
+    log_id: str
+    epoch: int
+    events: int
+    frames: int
+    bytes: int
+    archived_events: int
+    archived_bytes: int
+    first_position: int
+    head_digest: str
+    first_time_us: int | None
+    last_time_us: int | None
+    writer: str
+    readers: int
+    oldest_reader_lag: int
+
+
+def log_directory(path: str | Path) -> Path:
+    """
+    Return the directory of a log that is named by itself or by the cluster directory around it.
+    """
+    given = Path(path)
+    return given / "log" if is_log(given / "log") and not is_log(given) else given
+
+
+def is_log(directory: Path) -> bool:
+    """
+    Say whether a directory has files of a log, sound or not.
+
+    Raises:
+        StoreUnavailable: The directory can't be looked into.
+    """
+    try:
+        return (directory / MARKER_FILE).exists() or (directory / DATA_FILE).exists()
+    except OSError as error:
+        raise unavailable(directory, error) from None

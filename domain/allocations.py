@@ -12,33 +12,60 @@ from typing import Annotated
 
 from pydantic import Field
 
-from domain.amounts import Amount, Milli
+from domain.amounts import Amount, Count, Milli
 from domain.event import Value
 
 HostNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
+class Instances(Value):
+    """
+    Name the units of a resource that a job got on one host, such as which GPUs.
+    """
+
+    resource: str
+    units: tuple[str, ...]
+
+
+class SharedAmount(Amount):
+    """
+    Say how much of a shared resource a job got, once however many hosts it has.
+
+    Args:
+        pool: Which of the resource's totals it comes from, in order of their definition.
+    """
+
+    pool: Count = 0
+
+
 class HostRun(Value):
     """
     Hold the share of each of ``hosts`` neighbouring hosts, the first being number ``first``: the
-    same tasks and the same amounts on each.
+    same tasks and the same amounts on each. A host whose units are named is a run of its own.
     """
 
     first: HostNumber
     hosts: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
     tasks: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
     amounts: tuple[Amount, ...] = ()
+    instances: tuple[Instances, ...] = ()
 
 
 class Allocation(Value):
     """
-    Hold what a job got: runs in the order in which hosts were claimed, the cluster-wide amounts,
-    and which allocator found it.
+    Hold what a job got: runs in the order in which hosts were claimed, the amounts of shared
+    resources, and which allocator found it.
+
+    Args:
+        alternative: Which alternative of the requirement was taken, from 1; 0 when it has only one.
+        is_exclusive: Whether the hosts take no other job meanwhile.
     """
 
     runs: tuple[HostRun, ...]
-    shared: tuple[Amount, ...] = ()
+    shared: tuple[SharedAmount, ...] = ()
     allocator: str
+    alternative: Count = 0
+    is_exclusive: bool = False
 
     def shares(self) -> Iterator[tuple[int, int, tuple[Amount, ...]]]:
         """

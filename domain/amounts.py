@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from domain.event import Value
 
@@ -29,15 +29,34 @@ class Amount(Value):
     milli: Milli
 
 
+class InstanceUnit(Value):
+    """
+    Hold one named unit of a resource, such as one GPU.
+
+    Args:
+        name: Its name on the host ("0" to "7").
+        model: What it is.
+        topology: Where it sits, in the words of whoever measured it.
+    """
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    model: Annotated[str, StringConstraints(max_length=128)] = ""
+    topology: Annotated[str, StringConstraints(max_length=256)] = ""
+
+
 class HostResource(Value):
     """
     Describe one resource of one host: its total, and whether the operating system measures it
     (memory) or it is only counted (a licence).
+
+    Args:
+        units: The named units that the total counts, such as GPUs; empty for a plain amount.
     """
 
     name: str
     total_milli: Milli
     is_real: bool = False
+    units: tuple[InstanceUnit, ...] = ()
 
 
 class Attribute(Value):

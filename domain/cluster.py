@@ -4,13 +4,25 @@ The settings of a whole cluster; they live in the log, never in code.
 
 from __future__ import annotations
 
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from domain.amounts import TimeUs
 from domain.event import Value
 from domain.ids import Name
+from domain.units import MemoryUnit
+
+
+class DefaultHostType(StrEnum):
+    """
+    Name which hosts a job means that asks for no kind of system: any, or those like the one it was
+    submitted from.
+    """
+
+    ANY = "any"
+    LOCAL = "local"
 
 
 class ClusterSettings(Value):
@@ -29,6 +41,15 @@ class ClusterSettings(Value):
         forget_batch: So many jobs at least are forgotten by one event.
         key_retention_us: For how long the key of a submission is kept.
         snapshot_every_events: A snapshot is due after so many events.
+        default_host_type: Which hosts a requirement means that names no kind of system; "local" is
+            LSF's rule.
+        memory_unit: What a number without a suffix means for memory.
+        reserve_per_task: Whether rusage without a suffix counts for each task; otherwise for each
+            host, and once for the job where the resource is shared.
+        lost_jobs: What becomes of jobs on a lost host after the grace time: "requeue" (rerunnable
+            ones; others end) or "keep" (UNKWN until the host is back).
+        lost_grace_us: Counted from the later of the worker's last report and the scheduler's start.
+        end_orphans: Whether jobs end whose dependency can never become true.
     """
 
     name: Name
@@ -41,3 +62,9 @@ class ClusterSettings(Value):
     forget_batch: Annotated[int, Field(ge=1, le=2**31 - 1)]
     key_retention_us: TimeUs
     snapshot_every_events: Annotated[int, Field(ge=1, le=2**62)]
+    default_host_type: DefaultHostType
+    memory_unit: MemoryUnit
+    reserve_per_task: bool
+    lost_jobs: Literal["requeue", "keep"] = "requeue"
+    lost_grace_us: TimeUs = 600_000_000
+    end_orphans: bool = False

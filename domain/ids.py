@@ -93,6 +93,13 @@ def queue_stream(name: str) -> str:
     return f"queue:{name}"
 
 
+def resource_stream(name: str) -> str:
+    """
+    Return the stream of a resource.
+    """
+    return f"resource:{name}"
+
+
 def entity_of_stream(stream: str) -> tuple[str, str]:
     """
     Return the kind of entity and its name (a job id for jobs); the name is "" for a singleton

@@ -9,8 +9,11 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from domain.amounts import Count, Milli, TimeUs
+from domain.arrays import ArraySpec
+from domain.dependency.syntax import Dependency
 from domain.event import Value
 from domain.ids import Name
+from domain.resreq.syntax import Per, Requirement
 
 Text = Annotated[str, StringConstraints(max_length=4096)]
 Path = Annotated[str, StringConstraints(max_length=4096)]
@@ -59,6 +62,62 @@ class Need(Value):
     per_task: bool = False
 
 
+class HostChoice(Value):
+    """
+    Hold one host that a job asks for.
+
+    Args:
+        preference: Hosts of a higher one come first.
+        is_first: Whether it may be the host that runs the job's command; where some hosts are
+            marked so, one of them must be.
+    """
+
+    host: Name
+    preference: Count = 0
+    is_first: bool = False
+
+    def text(self) -> str:
+        """
+        Return it as -m takes it.
+        """
+        wish = f"+{self.preference}" if self.preference else ""
+        return f"{self.host}{'!' if self.is_first else ''}{wish}"
+
+
+class JobLimits(Value):
+    """
+    Hold what an attempt may use at most; None where nothing is limited. They kill, they don't
+    reserve.
+    """
+
+    memory_kib: Count | None = None
+    swap_kib: Count | None = None
+    cpu_us: TimeUs | None = None
+    processes: Count | None = None
+    threads: Count | None = None
+    file_kib: Count | None = None
+
+
+ExitValue = Annotated[int, Field(ge=0, le=255)]
+
+
+class ExitRules(Value):
+    """
+    Say what exit values mean.
+
+    Args:
+        requeue: The job goes back to pending.
+        exclude: The same, and hosts where it ended so are avoided.
+        success: The job is DONE.
+        requeue_max: So often at most it goes back, None for ever.
+    """
+
+    requeue: tuple[ExitValue, ...] = ()
+    exclude: tuple[ExitValue, ...] = ()
+    success: tuple[ExitValue, ...] = ()
+    requeue_max: Count | None = None
+
+
 class JobSpec(Value):
     """
     Hold a job as its user asked for it.
@@ -69,9 +128,21 @@ class JobSpec(Value):
         tasks_min: Fewest tasks it starts with.
         tasks_max: Most tasks it can use.
         resreq: Resource requirement as written, one text per option.
-        needs: The amounts that the requirement reserves, parsed.
+        requirement: The same parsed and checked, None without one; whoever makes a job without texts
+            may give it alone.
+        hosts: The hosts asked for, all when empty.
+        submit_type: Type of the host it was submitted from, "" when unknown; so submit_model.
+        is_exclusive: Whether its hosts may run nothing else.
         run_limit_us: Wall-clock run limit without suspended time, None without a limit.
         run_estimate_us: The user's guess of the run time, for planning only.
+        array: What makes it an array, None for a single job.
+        dependency_text: On which jobs it waits, as written.
+        dependency: The same parsed, its parents bound when it was submitted.
+        begin_us: It doesn't start before this moment.
+        deadline_us: It is ended at this moment, and not started when it couldn't finish before.
+        limits: What an attempt may use at most.
+        exits: What its exit values mean; the queue's rules when None.
+        rerunnable: Whether it starts anew when its host is lost; the queue's rule when None.
     """
 
     user: Name
@@ -84,8 +155,33 @@ class JobSpec(Value):
     tasks_max: Tasks = 1
     program: Program | None = None
     resreq: tuple[Text, ...] = ()
-    needs: tuple[Need, ...] = ()
+    requirement: Requirement | None = None
+    hosts: tuple[HostChoice, ...] = ()
+    submit_type: str = ""
+    submit_model: str = ""
+    is_exclusive: bool = False
     user_priority: Count = 0
     run_limit_us: TimeUs | None = None
     run_estimate_us: TimeUs | None = None
     hold: bool = False
+    array: ArraySpec | None = None
+    dependency_text: Text = ""
+    dependency: Dependency | None = None
+    begin_us: TimeUs | None = None
+    deadline_us: TimeUs | None = None
+    limits: JobLimits | None = None
+    exits: ExitRules | None = None
+    rerunnable: bool | None = None
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """
+        Return the amounts that a simple requirement reserves, those of its first alternative.
+        """
+        if self.requirement is None or not self.requirement.is_simple:
+            return ()
+        usages = self.requirement.only.rusage
+        return tuple(
+            Need(resource=term.resource, milli=term.milli, per_task=term.per is Per.TASK)
+            for term in (usages[0] if usages else ())
+        )

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from domain.allocations import HostSpan
-from domain.amounts import Milli
+from domain.amounts import Count, Milli
 from domain.event import Value
 
 
@@ -24,7 +24,14 @@ class ReasonCode(StrEnum):
     JOB_NEW = "JOB_NEW"
     USER_STOP = "USER_STOP"
     JOB_BEHIND = "JOB_BEHIND"
+    JOB_START_TIME = "JOB_START_TIME"
+    JOB_DEPEND = "JOB_DEPEND"
+    JOB_DEP_INVALID = "JOB_DEP_INVALID"
+    JOB_ARRAY_JLIMIT = "JOB_ARRAY_JLIMIT"
+    JOB_MISS_DEADLINE = "JOB_MISS_DEADLINE"
     QUE_INACT = "QUE_INACT"
+    QUE_WINDOW = "QUE_WINDOW"
+    QUE_WINDOW_WILL_CLOSE = "QUE_WINDOW_WILL_CLOSE"
     NO_ALLOCATOR = "NO_ALLOCATOR"
     NO_PLAN = "NO_PLAN"
     NO_HOSTS = "NO_HOSTS"
@@ -32,6 +39,16 @@ class ReasonCode(StrEnum):
     HOST_SLOTS = "HOST_SLOTS"
     HOST_JOB_RUSAGE = "HOST_JOB_RUSAGE"
     HOST_RES_REQ = "HOST_RES_REQ"
+    HOST_SCHED_TYPE = "HOST_SCHED_TYPE"
+    HOST_USR_SPEC = "HOST_USR_SPEC"
+    HOST_NONEXCLUSIVE = "HOST_NONEXCLUSIVE"
+    HOST_EXCLUSIVE = "HOST_EXCLUSIVE"
+    SBD_JOB_REQUEUE = "SBD_JOB_REQUEUE"
+    JOB_NO_SPAN = "JOB_NO_SPAN"
+    JOB_SPREAD_TASK = "JOB_SPREAD_TASK"
+    RES_SHORT = "RES_SHORT"
+    MEMBER_NOT_TRIED = "MEMBER_NOT_TRIED"
+    ALTERNATIVE_WAITS = "ALTERNATIVE_WAITS"
     HOST_DISABLED = "HOST_DISABLED"
     SBD_UNREACH = "SBD_UNREACH"
     LOAD_UNAVAIL = "LOAD_UNAVAIL"
@@ -41,7 +58,14 @@ TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.JOB_NEW: "new job, not yet considered",
     ReasonCode.USER_STOP: "held by its user or an administrator",
     ReasonCode.JOB_BEHIND: "an earlier job of the list can't start yet and holds this one back",
+    ReasonCode.JOB_START_TIME: "it has a start time in the future",
+    ReasonCode.JOB_DEPEND: "its dependency isn't satisfied yet",
+    ReasonCode.JOB_DEP_INVALID: "its dependency is invalid or can never be satisfied",
+    ReasonCode.JOB_ARRAY_JLIMIT: "the array has reached its limit of started elements",
+    ReasonCode.JOB_MISS_DEADLINE: "it couldn't finish before its deadline",
     ReasonCode.QUE_INACT: "the queue is inactive",
+    ReasonCode.QUE_WINDOW: "the queue is outside its windows",
+    ReasonCode.QUE_WINDOW_WILL_CLOSE: "it couldn't finish before the queue's window closes",
     ReasonCode.NO_ALLOCATOR: "no allocator accepts it",
     ReasonCode.NO_PLAN: "no plan generated",
     ReasonCode.NO_HOSTS: "the cluster has no host",
@@ -49,10 +73,23 @@ TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.HOST_SLOTS: "not enough slots",
     ReasonCode.HOST_JOB_RUSAGE: "not enough {resource}",
     ReasonCode.HOST_RES_REQ: "the host doesn't match the job's select",
+    ReasonCode.HOST_SCHED_TYPE: "not of the submission host's type",
+    ReasonCode.HOST_USR_SPEC: "not among the hosts asked for",
+    ReasonCode.HOST_NONEXCLUSIVE: "an exclusive job needs a host without jobs",
+    ReasonCode.HOST_EXCLUSIVE: "runs an exclusive job",
+    ReasonCode.SBD_JOB_REQUEUE: "avoided, since the job failed there",
+    ReasonCode.JOB_NO_SPAN: "can't hold the tasks that the job's span asks of a host",
+    ReasonCode.JOB_SPREAD_TASK: "not enough hosts for the job's span",
+    ReasonCode.RES_SHORT: "not enough {resource}, which hosts share",
+    ReasonCode.MEMBER_NOT_TRIED: "not tried, since an earlier member can't be placed",
+    ReasonCode.ALTERNATIVE_WAITS: "not tried yet",
     ReasonCode.HOST_DISABLED: "closed by administrator",
     ReasonCode.SBD_UNREACH: "unreachable",
-    ReasonCode.LOAD_UNAVAIL: "its worker has left",
+    ReasonCode.LOAD_UNAVAIL: "no load information",
 }
+
+NOTES: Final = frozenset({ReasonCode.MEMBER_NOT_TRIED, ReasonCode.ALTERNATIVE_WAITS})
+"""Codes that say what wasn't tried; they are never the main reason."""
 
 
 class PendReason(Value):
@@ -65,6 +102,9 @@ class PendReason(Value):
         detail: The job, limit or plug-in concerned, "" when none is.
         requested_milli: The smallest amount that was tried on the host and didn't fit.
         hosts: Runs of hosts with what each has available; empty for a reason of the whole job.
+        alternative: Which alternative of the requirement, or of its rusage, it belongs to, from 1;
+            0 when there is only one.
+        member: Which member of a compound, from 1; 0 when there is only one.
     """
 
     code: ReasonCode
@@ -72,6 +112,8 @@ class PendReason(Value):
     detail: str = ""
     requested_milli: Milli = 0
     hosts: tuple[HostSpan, ...] = ()
+    alternative: Count = 0
+    member: Count = 0
 
     def host_count(self) -> int:
         """

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 from pydantic import StringConstraints
 
-from domain.amounts import Milli
+from domain.amounts import InstanceUnit, Milli
 from domain.errors import Refused
 from domain.event import Value
 from domain.ids import Name
@@ -69,21 +69,6 @@ class SharedTotal(Value):
 
     total_milli: Milli
     hosts: tuple[Name, ...] = ()
-
-
-class InstanceUnit(Value):
-    """
-    Hold one named unit of a resource, such as one GPU.
-
-    Args:
-        name: Its name on the host ("0" to "7").
-        model: What it is.
-        topology: Where it sits, in the words of whoever measured it.
-    """
-
-    name: Annotated[str, StringConstraints(min_length=1, max_length=64)]
-    model: Annotated[str, StringConstraints(max_length=128)] = ""
-    topology: Annotated[str, StringConstraints(max_length=256)] = ""
 
 
 class ResourceDescriptor(Value):

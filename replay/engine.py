@@ -17,7 +17,7 @@ from domain.envelope import Envelope, Stamped
 from domain.errors import Denied, XceError
 from domain.event import Event
 from domain.events.refusals import AccessDenied, CommandRefused
-from domain.ids import REFUSALS
+from domain.ids import REFUSALS, job_of_stream
 from domain.jobs import Program
 from projections.scheduling.core import SCHEMA, Core
 from projections.scheduling.plugins import Plugins
@@ -136,6 +136,7 @@ class Order:
     job_id: str
     attempt: int
     why: str
+    signal: str = ""
 
 
 @dataclass(slots=True, frozen=True)
@@ -323,9 +324,15 @@ class Engine:
             if job.allocation is not None and job.allocation.runs[0].first == record.number
         ]
         orders = [
-            Order(job.kill_order, "kill", job.job_id, job.attempt, "killed")
-            for job in led
-            if job.kill_order > record.last_order_done
+            Order(
+                number,
+                order.kind,
+                job_of_stream(order.stream),
+                order.attempt,
+                order.why,
+                order.signal,
+            )
+            for number, order in record.orders.items()
         ]
         return Work(
             tuple(self.assignment_of(job) for job in led),

@@ -9,27 +9,31 @@ remain (jobs of 0 s). Log id and all bytes are a function of the input.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
-from domain.amounts import MEM, Attribute, HostResource
-from domain.cluster import ClusterSettings
+from domain.amounts import MEM, Attribute, HostResource, InstanceUnit
+from domain.cluster import ClusterSettings, DefaultHostType
 from domain.commands.jobs import SubmitJob
 from domain.commands.reports import JobFinishedReport, JobStartedReport, JoinWorker
 from domain.commands.settings import DefineCluster, DefineQueue, StartScheduler
 from domain.envelope import Stamped
 from domain.events.jobs import JobDispatched
 from domain.ids import job_of_stream
-from domain.jobs import JobSpec, Need
+from domain.jobs import JobSpec
 from domain.queues import QueueSpec
+from domain.units import MILLI, MemoryUnit
 from projections.figures import Figures
 from projections.scheduling.core import Core
 from projections.scheduling.plugins import Plugins
-from replay.cluster_file import ClusterSpec
+from replay.cluster_spec import ClusterSpec, HostSpec
 from replay.engine import Engine, Log, Snapshots
-from replay.workloads.source import UNKNOWN, TraceJob, Workload
+from replay.modelling import Modelling
+from replay.precedence import Precedence
+from replay.workloads.details import UNKNOWN, id_word
+from replay.workloads.source import TraceJob, Workload
 
 SECOND_US: Final = 1_000_000
 COMMIT_EVENTS: Final = 8_192
@@ -86,6 +90,9 @@ def simulation_settings(picker: str, allocators: tuple[str, ...]) -> ClusterSett
         forget_batch=256,
         key_retention_us=DAY_US,
         snapshot_every_events=1_000_000,
+        default_host_type=DefaultHostType.ANY,
+        memory_unit=MemoryUnit.MB,
+        reserve_per_task=False,
     )
 
 
@@ -95,8 +102,11 @@ def log_id_of(workload: Workload, cluster: ClusterSpec, picker: str) -> str:
     """
     digest = hashlib.sha256()
     digest.update(repr((workload.name, workload.start_unix_s, cluster, picker)).encode())
-    for column in workload.jobs.columns():
-        digest.update(column.tobytes())
+    jobs = workload.jobs
+    for column in (*jobs.columns(), jobs.submit_part_us, jobs.estimate_s):
+        digest.update(b"" if column is None else column.tobytes())
+    if jobs.details is not None:
+        digest.update(repr(jobs.details).encode())
     return f"sim-{digest.hexdigest()[:32]}"
 
 
@@ -105,7 +115,7 @@ class Simulation:
     Simulate one workload.
 
     Args:
-        workload: Jobs that can run on the cluster, as ``Workload.fitting`` leaves them.
+        workload: Jobs that can run on the cluster, as ``Modelling.fitting`` leaves them.
         cluster: The hosts.
         log: An empty log, open for writing.
         settings: The cluster's settings, the picker's name among them.
@@ -131,7 +141,9 @@ class Simulation:
         self._engine = Engine(log, Core(plugins), snapshots=snapshots)
         self._on_progress = on_progress
         self._origin_us = workload.start_unix_s * SECOND_US
-        self._now_us = self._origin_us
+        self._now_us = self._origin_us + workload.begins_s * SECOND_US
+        self._modelling = Modelling(cluster)
+        self._precedence = Precedence(workload.jobs)
         self._figures = Figures(cluster.slots)
         self._ends: list[tuple[int, int, str, int]] = []
         self._end_count = 0
@@ -150,18 +162,16 @@ class Simulation:
         """
         self._set_up()
         order = self._workload.arrival_order()
-        submits = self._workload.jobs.submit_s
+        submits_us = self._workload.submits_us()
         next_arrival, arrivals = 0, len(order)
         while next_arrival < arrivals or self._ends:
-            submit_s = submits[order[next_arrival]] if next_arrival < arrivals else None
-            now_us = self._next_moment(submit_s)
+            submit_us = submits_us[order[next_arrival]] if next_arrival < arrivals else None
+            now_us = self._next_moment(submit_us)
             self._now_us = now_us
             self._report_ends(now_us)
-            while (
-                next_arrival < arrivals
-                and self._origin_us + submits[order[next_arrival]] * SECOND_US == now_us
-            ):
-                self._submit(order[next_arrival], now_us)
+            while next_arrival < arrivals and submits_us[order[next_arrival]] == now_us:
+                if self._precedence.arrive(order[next_arrival]):
+                    self._submit(order[next_arrival], now_us)
                 next_arrival += 1
             self._decide(now_us)
             while self._ends and self._ends[0][0] == now_us:
@@ -171,13 +181,12 @@ class Simulation:
                 self._commit()
         return self._finish()
 
-    def _next_moment(self, submit_s: int | None) -> int:
+    def _next_moment(self, submit_us: int | None) -> int:
         """
         Return the earlier of the next end and the next submission.
         """
-        if submit_s is None:
+        if submit_us is None:
             return self._ends[0][0]
-        submit_us = self._origin_us + submit_s * SECOND_US
         return min(submit_us, self._ends[0][0]) if self._ends else submit_us
 
     # -- beginning and end
@@ -197,24 +206,35 @@ class Simulation:
             )
         )
         self._accept(DefineCluster(settings=self._settings))
-        self._accept(
-            DefineQueue(
-                queue=self._settings.default_queue,
-                spec=QueueSpec(priority=30, description="all jobs of the workload"),
+        for queue in self._queues():
+            self._accept(
+                DefineQueue(
+                    queue=queue,
+                    spec=QueueSpec(priority=30, description="all jobs of the workload"),
+                )
             )
-        )
+        fractions = self._modelling.fractions(self._workload)
         for host in self._cluster.hosts:
             self._accept(
                 JoinWorker(
                     worker=host.name,
                     slots=host.slots,
-                    resources=_memory(host.mem_kib),
+                    resources=tuple(_resources(host, fractions)),
                     attributes=tuple(
                         Attribute(name=name, value=value) for name, value in host.attributes
                     ),
                 )
             )
         self._engine.commit()
+
+    def _queues(self) -> list[str]:
+        """
+        Return the queues that jobs name, the one for all others first; they are alike.
+        """
+        details = self._workload.jobs.details
+        asks = details.asks if details is not None else []
+        names = (id_word(ask.queue_name) for ask in asks if ask.queue_name)
+        return list(dict.fromkeys((self._settings.default_queue, *names)))
 
     def _finish(self) -> SimulationResult:
         self._commit()
@@ -250,27 +270,28 @@ class Simulation:
     def _submit(self, index: int, now_us: int) -> None:
         job = self._workload.jobs.job(index)
         answer = self._engine.accept(
-            SubmitJob(spec=self._spec(job)), actor=_user(job.user), now_us=now_us
+            SubmitJob(spec=self._spec(job, index)), actor=_user(job), now_us=now_us
         )
         self._running[answer.stream] = (index, now_us)
 
-    def _spec(self, job: TraceJob) -> JobSpec:
+    def _spec(self, job: TraceJob, index: int) -> JobSpec:
         """
-        Return the job as its user asked for it; memory counts only where the cluster gives memory.
+        Return the job as its user asked for it, as far as the cluster describes what it asks for.
         """
-        requested = job.requested_s
-        needs: tuple[Need, ...] = ()
-        if self._cluster.has_memory and job.requested_kib > 0:
-            needs = (Need(resource=MEM, milli=job.requested_kib * KIB_MILLI, per_task=True),)
+        requested, ask = job.requested_s, job.details.ask
+        estimates = self._workload.jobs.estimate_s
+        estimate = UNKNOWN if estimates is None else estimates[index]
         return JobSpec(
-            user=_user(job.user),
-            group="" if job.group == UNKNOWN else f"g{job.group}",
-            queue=self._settings.default_queue,
-            name=str(job.trace_id),
+            user=_user(job),
+            group=ask.group_name or ("" if job.group == UNKNOWN else f"g{job.group}"),
+            queue=id_word(ask.queue_name) if ask.queue_name else self._settings.default_queue,
+            name=job.details.trace_name or str(job.trace_id),
             tasks_min=job.tasks,
             tasks_max=job.tasks,
-            needs=needs,
+            requirement=self._modelling.requirement(job),
+            is_exclusive=ask.is_exclusive and self._modelling.is_described,
             run_limit_us=requested * SECOND_US if requested > 0 else None,
+            run_estimate_us=estimate * SECOND_US if estimate >= 0 else None,
         )
 
     def _decide(self, now_us: int) -> None:
@@ -333,13 +354,30 @@ class Simulation:
                 actor="",
                 now_us=now_us,
             )
+            self._precedence.end(index)
+        for index in self._precedence.take_free():
+            self._submit(index, now_us)
 
 
-def _user(number: int) -> str:
-    return "unknown" if number == UNKNOWN else f"u{number}"
+def _user(job: TraceJob) -> str:
+    name = job.details.ask.user_name
+    if name:
+        return id_word(name)
+    return "unknown" if job.user == UNKNOWN else f"u{job.user}"
 
 
-def _memory(mem_kib: int | None) -> tuple[HostResource, ...]:
-    if mem_kib is None:
-        return ()
-    return (HostResource(name=MEM, total_milli=mem_kib * KIB_MILLI, is_real=True),)
+def _resources(host: HostSpec, fractions: frozenset[str]) -> Iterator[HostResource]:
+    """
+    Yield what a host has besides slots. Units with names can't be shared, so a resource of which
+    some job asks for a fraction is an amount.
+    """
+    if host.mem_kib is not None:
+        yield HostResource(name=MEM, total_milli=host.mem_kib * KIB_MILLI, is_real=True)
+    for resource in host.resources:
+        units: tuple[InstanceUnit, ...] = ()
+        if resource.has_units and resource.name not in fractions:
+            count = resource.total_milli // MILLI
+            units = tuple(
+                InstanceUnit(name=str(number), model=resource.model) for number in range(count)
+            )
+        yield HostResource(name=resource.name, total_milli=resource.total_milli, units=units)

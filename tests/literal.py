@@ -43,7 +43,8 @@ class LiteralFcfs:
 
     def _key(self, job: JobRecord) -> tuple[int, ...]:
         priority = self.view.queue_of(job).spec.priority
-        return (-priority, -job.spec.user_priority, job.queue_us, job.number, job.index)
+        wish = -job.spec.user_priority
+        return (-priority, wish, job.place, job.queue_us, job.number, job.index)
 
     def begin_session(self) -> None:
         self.todo = sorted(filter(self.view.is_ready, self.jobs.values()), key=self._key)

@@ -12,16 +12,28 @@ from domain.commands import (
     DefineQueue,
     HoldJob,
     JobFinishedReport,
+    JobResumedReport,
     JobStartedReport,
+    JobSuspendedReport,
     KillJob,
     LiftHold,
     OpenWorker,
     SetQueue,
+    SubmitJob,
 )
 from domain.envelope import Stamped
-from domain.events.jobs import JobDispatched, JobEnded, JobKillOrdered, JobPended
+from domain.events.jobs import (
+    JobDispatched,
+    JobEnded,
+    JobKillOrdered,
+    JobPended,
+    JobRequeued,
+    JobResumeOrdered,
+    JobSuspendOrdered,
+)
 from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged, SessionHeld
-from domain.ids import job_stream
+from domain.ids import job_of_stream, job_stream, split_job_id
+from domain.jobs import JobSpec
 from domain.queues import QueueSpec
 from domain.reasons import PendReason
 from projections.scheduling.core import Core
@@ -153,6 +165,34 @@ class Scenario:
         for name in names:
             self.command(JobFinishedReport(**self._report(name), exit_code=exit_code), actor="")
 
+    def suspended(self, *names: str) -> None:
+        """
+        Report jobs as stopped, as they were ordered.
+        """
+        for name in names:
+            self.command(JobSuspendedReport(**self._report(name)), actor="")
+
+    def resumed(self, *names: str) -> None:
+        """
+        Report jobs as going on, as they were ordered.
+        """
+        for name in names:
+            self.command(JobResumedReport(**self._report(name)), actor="")
+
+    def submit(self, name: str, **changes: Any) -> None:
+        """
+        Submit a job whose specification has these fields; an array's elements are NAME[1], ...
+        """
+        command = a_job(name=name)
+        spec = JobSpec(**{**dict(command.spec), **changes})
+        made = self.command(SubmitJob(spec=spec), actor=spec.user)
+        number = split_job_id(job_of_stream(made[0].stream))[0]
+        self.ids[name] = str(number)
+        for stream in self.state.streams_of(number):
+            job = self.state.stored.jobs[stream]
+            if job.index:
+                self.ids[f"{name}[{job.index}]"] = job.job_id
+
     def _report(self, name: str) -> dict[str, Any]:
         job = self.job(name)
         assert job.allocation is not None, f"{name} has no hosts"
@@ -200,7 +240,10 @@ class Scenario:
 
     def _name(self, stream: str) -> str:
         job = self.state.stored.jobs.get(stream)
-        return stream if job is None else job.spec.name or job.job_id
+        if job is None:
+            return stream
+        element = f"[{job.index}]" if job.index else ""
+        return f"{job.spec.name}{element}" if job.spec.name else job.job_id
 
     def _words(self, stamped: Stamped) -> str:
         event = stamped.event
@@ -216,6 +259,12 @@ class Scenario:
             return f"{name} kill ordered on {event.worker}: {event.why}"
         if isinstance(event, JobEnded):
             return f"{name} ended: {event.why}"
+        if isinstance(event, JobSuspendOrdered):
+            return f"{name} stop ordered on {event.worker}: {event.why}"
+        if isinstance(event, JobResumeOrdered):
+            return f"{name} resume ordered on {event.worker}"
+        if isinstance(event, JobRequeued):
+            return f"{name} requeued: {event.why}"
         if isinstance(event, JobsForgotten):
             return f"forgotten: {[(ids.first, ids.last) for ids in event.ranges]}"
         assert isinstance(event, SessionHeld | ReasonSetChanged), event

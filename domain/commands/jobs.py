@@ -4,12 +4,12 @@ Commands about jobs.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import StringConstraints
 
 from domain.event import Value
-from domain.ids import JobId
+from domain.ids import JobId, Name
 from domain.jobs import JobSpec
 
 
@@ -50,3 +50,58 @@ class KillJob(Value):
     """
 
     job_id: JobId
+
+
+class StopJob(Value):
+    """
+    Ask to stop a job: a pending one is held, a started one is suspended.
+    """
+
+    job_id: JobId
+
+
+class ResumeJob(Value):
+    """
+    Ask to let a stopped job go on.
+    """
+
+    job_id: JobId
+
+
+class RequeueJob(Value):
+    """
+    Ask to put a started job back to pending.
+    """
+
+    job_id: JobId
+    hold: bool = False
+
+
+class SwitchJob(Value):
+    """
+    Ask to move a job to another queue.
+    """
+
+    job_id: JobId
+    queue: Name
+
+
+class MoveJob(Value):
+    """
+    Ask to put a pending job before or behind its equals.
+    """
+
+    job_id: JobId
+    to: Literal["top", "bottom"]
+
+
+class ModifyJob(Value):
+    """
+    Ask for another content of a job.
+
+    Args:
+        spec: The whole new content; user, queue and array stay as they are.
+    """
+
+    job_id: JobId
+    spec: JobSpec

@@ -95,6 +95,28 @@ class JobFinishedReport(Value):
     max_rss_kib: TimeUs = 0
 
 
+class JobSuspendedReport(Value):
+    """
+    Tell that an attempt was stopped as ordered.
+    """
+
+    worker: Name
+    incarnation: Incarnation
+    job_id: JobId
+    attempt: AttemptNumber
+
+
+class JobResumedReport(Value):
+    """
+    Tell that an attempt goes on as ordered.
+    """
+
+    worker: Name
+    incarnation: Incarnation
+    job_id: JobId
+    attempt: AttemptNumber
+
+
 class OrderDoneReport(Value):
     """
     Tell that an order was carried out.

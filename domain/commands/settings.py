@@ -11,6 +11,7 @@ from domain.event import Value
 from domain.events.scheduler import PluginVersion
 from domain.ids import Name
 from domain.queues import QueueSpec
+from domain.resources import ResourceDescriptor
 
 
 class StartScheduler(Value):
@@ -58,6 +59,14 @@ class SetQueue(Value):
 
     queue: Name
     to: Literal["open", "closed", "active", "inactive"]
+
+
+class DefineResource(Value):
+    """
+    Ask for a resource of the site's own, or for another definition of one.
+    """
+
+    descriptor: ResourceDescriptor
 
 
 class CloseWorker(Value):

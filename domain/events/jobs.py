@@ -159,3 +159,123 @@ class JobEnded(Event):
     TYPE_CODE: ClassVar[str] = "job.ended"
     IS_DECISION: ClassVar[bool] = True
     why: str
+
+
+class JobModified(Event):
+    """
+    Say what a pending job asks for from now on, or a started one may still change.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.modified"
+    spec: JobSpec
+
+
+class JobSwitched(Event):
+    """
+    Say that a job moved to another queue; it keeps its age.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.switched"
+    queue: Name
+
+
+class JobMoved(Event):
+    """
+    Say that a pending job was put before or behind its equals.
+
+    Args:
+        place: Its place among jobs of the same queue and priority; new jobs have 0, lower ones come
+            first.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.moved"
+    place: int
+
+
+class JobRequeueRequested(Event):
+    """
+    Say that somebody wants a started job to go back to pending.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.requeue_requested"
+    hold: bool = False
+
+
+class JobRequeued(Event):
+    """
+    Decide that a job goes back to pending; its next dispatch is the next attempt.
+
+    Args:
+        why: exit value, command or lost host.
+        hold: Whether it is held at once.
+        to_top: Whether it goes before its equals; otherwise its age counts from now.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.requeued"
+    why: str
+    hold: bool = False
+    to_top: bool = False
+
+
+class JobStopRequested(Event):
+    """
+    Say that somebody wants a started job stopped.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.stop_requested"
+
+
+class JobResumeRequested(Event):
+    """
+    Say that somebody wants a stopped job to go on; the next session that may orders it.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.resume_requested"
+
+
+class JobSuspendOrdered(Event):
+    """
+    Decide that a worker must stop an attempt.
+
+    Args:
+        why: The suspend reason: SUSP_USER_STOP, SUSP_ADMIN_STOP, SUSP_QUEUE_WINDOW or SUSP_PREEMPT.
+        signal: The signal to begin with.
+        preemptor: Job id of the job it is for, "" when it isn't for one.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.suspend_ordered"
+    attempt: AttemptNumber
+    worker: Name
+    order_number: Annotated[int, Field(ge=1)]
+    why: str
+    signal: str = "SIGTSTP"
+    preemptor: str = ""
+
+
+class JobSuspended(Event):
+    """
+    Say that a worker stopped an attempt, as it was ordered.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.suspended"
+    attempt: AttemptNumber
+
+
+class JobResumeOrdered(Event):
+    """
+    Decide that a worker must let a stopped attempt go on.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.resume_ordered"
+    attempt: AttemptNumber
+    worker: Name
+    order_number: Annotated[int, Field(ge=1)]
+
+
+class JobResumed(Event):
+    """
+    Say that a worker let an attempt go on, as it was ordered.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.resumed"
+    attempt: AttemptNumber

@@ -12,8 +12,12 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from domain.allocations import Allocation, HostRun
+from domain.allocations import Allocation, HostRun, Instances
 from domain.errors import InvariantBroken
+from domain.resources import ResourceDescriptor
+from projections.scheduling.facts import HostFacts, Vocabulary
+from projections.scheduling.placement.selecting import Selector
+from projections.scheduling.pools import Pools
 from projections.scheduling.records import JobRecord, WorkerRecord
 
 Column = npt.NDArray[np.int64]
@@ -31,7 +35,7 @@ class ResourceColumn:
     of max(0, reserved - actual). For a virtual one: total - charged.
     """
 
-    __slots__ = ("available", "charged", "is_real", "reported", "total", "unused")
+    __slots__ = ("available", "charged", "is_real", "present", "reported", "total", "unused")
 
     def __init__(self, hosts: int) -> None:
         self.total: Column = np.zeros(hosts, np.int64)
@@ -40,6 +44,7 @@ class ResourceColumn:
         self.reported: Column = np.full(hosts, NOTHING_REPORTED, np.int64)
         self.available: Column = np.zeros(hosts, np.int64)
         self.is_real: Mask = np.zeros(hosts, np.bool_)
+        self.present: Mask = np.zeros(hosts, np.bool_)
 
     def grow(self, hosts: int) -> None:
         """
@@ -50,6 +55,7 @@ class ResourceColumn:
             setattr(self, name, np.append(getattr(self, name), np.zeros(more, np.int64)))
         self.reported = np.append(self.reported, np.full(more, NOTHING_REPORTED, np.int64))
         self.is_real = np.append(self.is_real, np.zeros(more, np.bool_))
+        self.present = np.append(self.present, np.zeros(more, np.bool_))
 
     def settle(self, first: int, stop: int) -> None:
         """
@@ -88,6 +94,30 @@ class Capacity:
         self.freed = 0
         self.changed = 0
         self.status = 0
+        self.workers: list[WorkerRecord] = []
+        self.facts: list[HostFacts] = []
+        self.names = Vocabulary()
+        self.described = 0
+        self.revision: Column = np.zeros(0, np.int64)
+        self.loads: dict[str, Column] = {}
+        self.pools = Pools()
+        self.exclusive: Column = np.zeros(0, np.int64)
+        self.units_used: dict[tuple[int, str], set[str]] = {}
+        self.has_units = False
+        self.selector = Selector(self)
+
+    @property
+    def vocabulary(self) -> int:
+        """
+        Return a count that rises when the names that hosts use change.
+        """
+        return self.names.changes
+
+    def descriptors(self) -> list[ResourceDescriptor]:
+        """
+        Return what the names are that hosts use.
+        """
+        return self.names.descriptors()
 
     # -- hosts
 
@@ -98,22 +128,54 @@ class Capacity:
         if worker.number >= self.hosts:
             self._grow(worker.number + 1)
         number = worker.number
+        self._describe(worker)
         self.slots[number] = worker.slots
         for column in self.resources.values():
             column.total[number] = 0
             column.is_real[number] = False
+            column.present[number] = False
         for resource in worker.resources:
             column = self.resources.setdefault(resource.name, ResourceColumn(self.hosts))
             column.total[number] = resource.total_milli
             column.is_real[number] = resource.is_real
+            column.present[number] = True
         self.set_load(worker)
         self.set_status(worker)
 
+    def _describe(self, worker: WorkerRecord) -> None:
+        """
+        Take over what the host is.
+        """
+        number = worker.number
+        facts = HostFacts(worker)
+        self.has_units = self.has_units or bool(facts.units)
+        if number < len(self.facts):
+            self.names.add(self.facts[number], -1)
+            self.facts[number] = facts
+            self.workers[number] = worker
+        else:
+            self.facts.append(facts)
+            self.workers.append(worker)
+        self.names.add(facts, 1)
+        self.described += 1
+        self.revision[number] = self.described
+        self.pools.add_host(number, worker.name)
+
+    def set_shared(self, descriptor: ResourceDescriptor, live: Iterable[Allocation]) -> None:
+        """
+        Take over the totals of a shared resource.
+        """
+        self.pools.define(descriptor, live)
+        self.status += 1
+        self.freed += 1
+        self.changed += 1
+
     def set_status(self, worker: WorkerRecord) -> None:
         """
-        Take over whether the worker takes jobs.
+        Take over whether the worker takes jobs; a host that runs an exclusive job takes none.
         """
-        self.takes_jobs[worker.number] = worker.takes_jobs
+        number = worker.number
+        self.takes_jobs[number] = worker.takes_jobs and not self.exclusive[number]
         self._settle_slots(worker.number, worker.number + 1)
         self.is_plain = bool(self.takes_jobs.all() and (self.used <= self.slots).all())
         self.status += 1
@@ -129,6 +191,12 @@ class Capacity:
             measured = worker.load.get(name) if column.is_real[number] else None
             column.reported[number] = NOTHING_REPORTED if measured is None else measured
             column.settle(number, number + 1)
+        for name, values in self.loads.items():
+            values[number] = worker.load.get(name, NOTHING_REPORTED)
+        for name, milli in worker.load.items():
+            if name not in self.loads:
+                self.loads[name] = np.full(self.hosts, NOTHING_REPORTED, np.int64)
+                self.loads[name][number] = milli
         self.freed += 1
         self.changed += 1
 
@@ -138,8 +206,12 @@ class Capacity:
         self.used = np.append(self.used, np.zeros(more, np.int64))
         self.usable = np.append(self.usable, np.zeros(more, np.int64))
         self.takes_jobs = np.append(self.takes_jobs, np.zeros(more, np.bool_))
+        self.revision = np.append(self.revision, np.zeros(more, np.int64))
+        self.exclusive = np.append(self.exclusive, np.zeros(more, np.int64))
         for column in self.resources.values():
             column.grow(hosts)
+        for name, values in self.loads.items():
+            self.loads[name] = np.append(values, np.full(more, NOTHING_REPORTED, np.int64))
         self.hosts = hosts
 
     def settle_all(self) -> None:
@@ -167,6 +239,10 @@ class Capacity:
         """
         for run in allocation.runs:
             self._charge_run(run, 1)
+        if allocation.shared:
+            self.pools.charge(allocation.shared, 1)
+        if allocation.is_exclusive:
+            self._set_exclusive(allocation, 1)
         self.changed += 1
 
     def give_back(self, job: JobRecord) -> None:
@@ -180,6 +256,10 @@ class Capacity:
             self.reconcile(job, number, {})
         for run in job.allocation.runs:
             self._charge_run(run, -1)
+        if job.allocation.shared:
+            self.pools.charge(job.allocation.shared, -1)
+        if job.allocation.is_exclusive:
+            self._set_exclusive(job.allocation, -1)
         self.freed += 1
         self.changed += 1
 
@@ -196,6 +276,34 @@ class Capacity:
             column.charged[first:stop] += sign * amount.milli
             column.unused[first:stop] += sign * amount.milli
             column.settle(first, stop)
+        for instances in run.instances:
+            self._use_units(run.first, instances, sign)
+
+    def _use_units(self, number: int, instances: Instances, sign: int) -> None:
+        """
+        Note which units of a host are taken, or no longer.
+        """
+        key = (number, instances.resource)
+        used = self.units_used.setdefault(key, set())
+        if sign > 0:
+            used.update(instances.units)
+        else:
+            used.difference_update(instances.units)
+        if not used:
+            del self.units_used[key]
+
+    def _set_exclusive(self, allocation: Allocation, sign: int) -> None:
+        """
+        Close the hosts of an exclusive job to others, or open them again as far as they were open.
+        """
+        for run in allocation.runs:
+            span = slice(run.first, run.first + run.hosts)
+            self.exclusive[span] += sign
+            for number in range(run.first, run.first + run.hosts):
+                free = not self.exclusive[number]
+                self.takes_jobs[number] = free and self.workers[number].takes_jobs
+        self.settle_all()
+        self.status += 1
 
     def reconcile(self, job: JobRecord, number: int, actual: dict[str, int]) -> None:
         """

@@ -22,6 +22,7 @@ from projections.scheduling.records import StoredState
 from projections.scheduling.session import Session
 from projections.scheduling.snapshot import SCHEMA, dump_state, load_state
 from projections.scheduling.state import State
+from projections.scheduling.wakeups import next_wakeup_us
 
 __all__ = ["SCHEMA", "Core"]
 
@@ -154,10 +155,10 @@ class Core:
         Return the next moment after ``now_us`` at which a session may decide something without a
         new event.
 
-        Nothing is timed yet. A session that was cut short (``is_cut_short``) goes on at the same
-        stamp, after the commands that wait.
+        A session that was cut short (``is_cut_short``) goes on at the same stamp, after the
+        commands that wait.
         """
-        return None
+        return next_wakeup_us(self.state, now_us)
 
     # -- snapshots
 

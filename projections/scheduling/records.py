@@ -16,6 +16,7 @@ from domain.job_states import JobState
 from domain.jobs import JobSpec
 from domain.queues import QueueSpec
 from domain.reasons import PendReason
+from domain.resources import ResourceDescriptor
 
 
 @dataclass(slots=True)
@@ -23,11 +24,11 @@ class JobRecord:
     """
     Hold one job, from its submission until it is forgotten.
 
-    ``queue_us`` orders equals: it is the submission time until a requeue. ``actual`` holds what the
-    job was seen to
-    use: host number -> resource -> thousandths. ``kill_order`` is the number of the order to its
-        first host, 0 when
-    none was given.
+    ``queue_us`` orders equals: it is the submission time until a requeue; ``place`` goes before it.
+    ``actual`` holds what the job was seen to use (host number -> resource -> thousandths). Of
+    ``kill_order``, ``suspend_order`` and ``resume_order`` each is the number of an order to the
+    job's first host, 0 when none stands. ``requeue_why`` is not "" while the job must go back to
+    pending; ``stop_actor`` is who stopped it, None when nobody did.
     """
 
     number: int
@@ -62,6 +63,19 @@ class JobRecord:
     run_us: int = 0
     unknown_us: int = 0
     key: str = ""
+    place: int = 0
+    requeues: int = 0
+    requeue_why: str = ""
+    requeue_hold: bool = False
+    excluded_hosts: tuple[int, ...] = ()
+    stop_actor: str | None = None
+    suspend_why: str = ""
+    suspend_order: int = 0
+    preemptor: str = ""
+    resume_wanted: bool = False
+    resume_order: int = 0
+    user_stopped_us: int = 0
+    system_suspended_us: int = 0
 
     @property
     def job_id(self) -> str:
@@ -69,6 +83,32 @@ class JobRecord:
         Return the id that users see.
         """
         return f"{self.number}[{self.index}]" if self.index else str(self.number)
+
+
+@dataclass(slots=True)
+class ArrayRecord:
+    """
+    Hold an array: its elements' streams in order of index, and how many may be started at a time.
+    """
+
+    number: int
+    elements: tuple[str, ...]
+    started_max: int | None
+
+
+@dataclass(slots=True)
+class OrderRecord:
+    """
+    Hold an order to a worker that isn't known to be carried out.
+
+    ``kind`` is kill, suspend or resume.
+    """
+
+    kind: str
+    stream: str
+    attempt: int
+    why: str
+    signal: str = ""
 
 
 @dataclass(slots=True)
@@ -94,6 +134,7 @@ class WorkerRecord:
     load: dict[str, int] = field(default_factory=dict)
     last_order: int = 0
     last_order_done: int = 0
+    orders: dict[int, OrderRecord] = field(default_factory=dict)
 
     @property
     def takes_jobs(self) -> bool:
@@ -158,6 +199,7 @@ class StoredState:
         versions: Version of every live stream.
         jobs: By stream, in order of submission; ended ones until they are forgotten.
         workers: By name, in order of joining.
+        resources: The site's own descriptors, by name in order of definition.
         keys: Key of a submission -> its answer, in order of arrival.
         blocker: Stream of the job that holds back its list, "" when none does.
     """
@@ -170,8 +212,10 @@ class StoredState:
     allocators: tuple[PluginVersion, ...] = ()
     versions: dict[str, int] = field(default_factory=dict)
     jobs: dict[str, JobRecord] = field(default_factory=dict)
+    arrays: dict[int, ArrayRecord] = field(default_factory=dict)
     workers: dict[str, WorkerRecord] = field(default_factory=dict)
     queues: dict[str, QueueRecord] = field(default_factory=dict)
+    resources: dict[str, ResourceDescriptor] = field(default_factory=dict)
     reason_sets: dict[int, ReasonSet] = field(default_factory=dict)
     keys: dict[str, KeyRecord] = field(default_factory=dict)
     documents: dict[str, Document] = field(default_factory=dict)
@@ -180,3 +224,4 @@ class StoredState:
     session_number: int = 0
     blocker: str = ""
     running: bool = False
+    started_us: int = 0

@@ -1,14 +1,163 @@
 """
 What a job asks for, as placement sees it, and the fingerprint that tells requests apart.
+
+A request is worked out once for all jobs of one fingerprint: defaults of the cluster are filled in,
+selects are split into conditions, amounts have their basis.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.jobs import JobSpec, Need
+from domain.cluster import ClusterSettings, DefaultHostType
+from domain.jobs import HostChoice, JobSpec
+from domain.reasons import ReasonCode
+from domain.resources import Catalogue, ResourceScope
+from domain.resreq.evaluate import SubmissionHost, load_names
+from domain.resreq.render import render, render_expr
+from domain.resreq.syntax import (
+    EMPTY,
+    Affinity,
+    Compound,
+    Expr,
+    OrderKey,
+    Per,
+    Primary,
+    Requirement,
+    RusageTerm,
+    Span,
+    SpanForm,
+    conjuncts,
+)
+from domain.resreq.tasks import TaskRange, task_counts
+from domain.resreq.verdicts import LOCAL_TYPE, is_static, with_default_type
 
 MILLI = 1000
+
+
+@dataclass(slots=True, frozen=True)
+class HostNeed:
+    """
+    Hold an amount that a job takes on its hosts.
+
+    Args:
+        per: HOST counts once for each host, TASK for each task; JOB is one amount for the whole
+            job, which its hosts bear by their share of the tasks.
+        tasks: For JOB: of how many tasks the job is.
+    """
+
+    resource: str
+    milli: int
+    per: Per = Per.HOST
+    tasks: int = 1
+
+    def of(self, tasks: int) -> int:
+        """
+        Return what a bucket of so many tasks takes on its host, in thousandths.
+        """
+        if self.per is Per.TASK:
+            return self.milli * tasks
+        return self.milli if self.per is Per.HOST else -(-self.milli * tasks // self.tasks)
+
+
+@dataclass(slots=True, frozen=True)
+class SharedNeed:
+    """
+    Hold an amount of a resource that all hosts share: once for the job, or for each task or host.
+    """
+
+    resource: str
+    milli: int
+    per: Per = Per.JOB
+
+
+@dataclass(slots=True, frozen=True)
+class Threshold:
+    """
+    Don't start where a resource is below so much (above, where less is better).
+    """
+
+    resource: str
+    milli: int
+    is_ceiling: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class Usage:
+    """
+    Hold one alternative of what a primary reserves.
+
+    Args:
+        pooled: What comes from pools that only some hosts share; ``per`` is as in a shared need.
+    """
+
+    needs: tuple[HostNeed, ...] = ()
+    shared: tuple[SharedNeed, ...] = ()
+    pooled: tuple[SharedNeed, ...] = ()
+    thresholds: tuple[Threshold, ...] = ()
+
+
+@dataclass(slots=True, frozen=True)
+class Condition:
+    """
+    Hold one condition of a select; a host must meet them all.
+
+    Args:
+        key: Its text, and what ``local`` means in it: equal keys have equal values on every host.
+        is_static: Whether its value changes only when the host's description does.
+        code: The reason of a host that doesn't meet it.
+    """
+
+    key: tuple[str, str, str]
+    expr: Expr
+    is_static: bool
+    code: ReasonCode = ReasonCode.HOST_RES_REQ
+
+    @property
+    def text(self) -> str:
+        """
+        Return it as written.
+        """
+        return self.key[0]
+
+    @property
+    def submitted_from(self) -> SubmissionHost:
+        """
+        Return what ``local`` means in it.
+        """
+        return SubmissionHost(self.key[1], self.key[2])
+
+
+@dataclass(slots=True, frozen=True)
+class Part:
+    """
+    Hold one primary: what its tasks need, and how they may lie.
+
+    Args:
+        loads: Load indices that a host must report.
+        usages: The alternatives of what is reserved, one at least.
+        same: What all its hosts have in common.
+    """
+
+    tasks_min: int
+    tasks_max: int
+    usages: tuple[Usage, ...] = (Usage(),)
+    conditions: tuple[Condition, ...] = ()
+    loads: tuple[str, ...] = ()
+    span: Span | None = None
+    order: tuple[OrderKey, ...] = ()
+    same: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, frozen=True)
+class Branch:
+    """
+    Hold one alternative: its parts must all be placed, in order, or none is.
+    """
+
+    parts: tuple[Part, ...]
+    same: tuple[str, ...] = ()
+    delay_us: int = 0
 
 
 @dataclass(slots=True, frozen=True)
@@ -18,44 +167,250 @@ class Request:
 
     Args:
         fingerprint: Everything that the outcome of a placement depends on, in canonical words.
-        tasks_min: Fewest tasks.
-        tasks_max: Most tasks.
-        needs: Amounts per host or per task.
+        branches: The alternatives, hidden ones among them.
+        open_branches: So many of them are open yet; delays never fall.
+        asked: The hosts asked for, every host when empty.
+        excluded_hosts: Numbers of hosts that the job must avoid.
+        hosts_max: Most hosts it may have, None for any.
+        is_bare: Whether it is one count or range of tasks with amounts per host or task, and
+            nothing else.
+        is_volatile: Whether its outcome or reasons may change with every change of capacity; those
+            of slots alone only change when something is freed.
+        is_timed: Whether it has alternatives that open some time after submission.
     """
 
     fingerprint: str
-    tasks_min: int
-    tasks_max: int
-    needs: tuple[Need, ...]
+    branches: tuple[Branch, ...]
+    open_branches: int = 1
+    asked: tuple[HostChoice, ...] = ()
+    excluded_hosts: tuple[int, ...] = ()
+    is_exclusive: bool = False
+    hosts_max: int | None = None
+    is_bare: bool = False
+    is_volatile: bool = True
+    is_timed: bool = False
+
+    @property
+    def only(self) -> Part:
+        """
+        Return the one part of a bare request.
+        """
+        return self.branches[0].parts[0]
 
 
-def fingerprint_of(spec: JobSpec) -> str:
+@dataclass(slots=True, frozen=True)
+class Asking:
     """
-    Return the canonical words of all that decides a job's placement: queue, tasks, reserved
-    amounts.
+    Hold what a request depends on, beside the cluster's settings.
+
+    Args:
+        requirement: What holds for the job, None when it has no requirement.
+        text: The same in canonical words.
+        open_branches: How many of its alternatives are open yet.
+    """
+
+    spec: JobSpec
+    requirement: Requirement | None
+    text: str
+    open_branches: int = 1
+    excluded_hosts: tuple[int, ...] = ()
+    hosts_max: int | None = None
+
+
+def fingerprint_of(asking: Asking) -> str:
+    """
+    Return the canonical words of all that decides a job's placement.
 
     Users and projects are not in it as long as nothing is limited by user or project.
     """
-    needs = ",".join(
-        f"{need.resource}={need.milli}/{'task' if need.per_task else 'host'}" for need in spec.needs
-    )
+    spec = asking.spec
     tasks = (
         str(spec.tasks_min)
         if spec.tasks_min == spec.tasks_max
         else f"{spec.tasks_min},{spec.tasks_max}"
     )
-    return f"queue={spec.queue} tasks={tasks}" + (f" rusage[{needs}]" if needs else "")
+    words = f"queue={spec.queue} tasks={tasks}"
+    if asking.text:
+        words += f" {asking.text}"
+    if spec.hosts:
+        words += f" hosts[{' '.join(choice.text() for choice in spec.hosts)}]"
+    if spec.is_exclusive:
+        words += " exclusive"
+    if spec.submit_type or spec.submit_model:
+        words += f" from[{spec.submit_type} {spec.submit_model}]"
+    if asking.requirement and asking.open_branches < len(asking.requirement.compounds):
+        words += f" open={asking.open_branches}"
+    return words
 
 
-def request_of(spec: JobSpec) -> Request:
+def request_of(asking: Asking, settings: ClusterSettings, catalogue: Catalogue) -> Request:
     """
     Return the request of a job.
     """
-    return Request(fingerprint_of(spec), spec.tasks_min, spec.tasks_max, spec.needs)
+    spec, requirement = asking.spec, asking.requirement or EMPTY
+    builder = _Builder(asking, settings, catalogue)
+    branches = tuple(builder.branch(compound) for compound in requirement.compounds)
+    is_restricted = bool(
+        spec.hosts or spec.is_exclusive or asking.excluded_hosts or asking.hosts_max is not None
+    )
+    one = branches[0].parts[0]
+    is_simple = len(branches) == 1 and len(branches[0].parts) == 1 and len(one.usages) == 1
+    return Request(
+        fingerprint=fingerprint_of(asking),
+        branches=branches,
+        open_branches=asking.open_branches,
+        asked=spec.hosts,
+        excluded_hosts=asking.excluded_hosts,
+        is_exclusive=spec.is_exclusive,
+        hosts_max=asking.hosts_max,
+        is_bare=is_simple and not is_restricted and _is_bare(one),
+        is_volatile=spec.is_exclusive or not is_simple or _is_volatile(one),
+        is_timed=any(branch.delay_us for branch in branches),
+    )
 
 
-def need_of(need: Need, tasks: int) -> int:
+def _is_bare(part: Part) -> bool:
+    usage = part.usages[0]
+    has_more = part.conditions or part.loads or part.span or part.order or part.same
+    is_amounts = not (usage.shared or usage.pooled or usage.thresholds)
+    return not has_more and is_amounts and all(need.per is not Per.JOB for need in usage.needs)
+
+
+def _is_volatile(part: Part) -> bool:
+    return part.usages != (Usage(),) or not all(each.is_static for each in part.conditions)
+
+
+class _Builder:
     """
-    Return what a bucket of so many tasks takes of a resource on its host, in thousandths.
+    Build the parts of one request.
     """
-    return need.milli * tasks if need.per_task else need.milli
+
+    def __init__(self, asking: Asking, settings: ClusterSettings, catalogue: Catalogue) -> None:
+        self.asking = asking
+        self.settings = settings
+        self.catalogue = catalogue
+
+    def branch(self, compound: Compound) -> Branch:
+        """
+        Return one alternative with the tasks of each of its parts.
+        """
+        spec = self.asking.spec
+        is_simple = len(compound.primaries) == 1 and compound.primaries[0].tasks is None
+        asked = TaskRange(spec.tasks_min, spec.tasks_max)
+        if not is_simple and (spec.tasks_min, spec.tasks_max) == (1, 1):
+            # -n wasn't given: the counts of the requirement hold.
+            asked_or_none = None
+        else:
+            asked_or_none = asked
+        counts = task_counts(compound, asked_or_none)
+        return Branch(
+            parts=tuple(
+                self.part(primary, count)
+                for primary, count in zip(compound.primaries, counts, strict=True)
+            ),
+            same=compound.same,
+            delay_us=compound.delay_us,
+        )
+
+    def part(self, primary: Primary, tasks: TaskRange) -> Part:
+        """
+        Return one primary with the cluster's defaults filled in.
+        """
+        span = primary.span
+        if span is not None and span.form is SpanForm.CANCELLED:
+            span = None
+        usages = tuple(self.usage(terms, primary.affinity) for terms in primary.rusage or ((),))
+        return Part(
+            tasks_min=tasks.least,
+            tasks_max=tasks.most,
+            usages=usages,
+            conditions=self.conditions(primary.select),
+            loads=load_names(primary.select, self.catalogue),
+            span=span,
+            order=primary.order,
+            same=primary.same,
+        )
+
+    def conditions(self, select: Expr | None) -> tuple[Condition, ...]:
+        """
+        Return the conditions of a select, the default host type's first where the cluster has it.
+        """
+        spec = self.asking.spec
+        has_requirement = self.asking.requirement is not None
+        if self.settings.default_host_type is DefaultHostType.LOCAL:
+            select = with_default_type(
+                select,
+                self.catalogue,
+                has_requirement=has_requirement,
+                names_hosts=bool(spec.hosts),
+            )
+        parts = conjuncts(select)
+        code = ReasonCode.HOST_RES_REQ if has_requirement else ReasonCode.HOST_SCHED_TYPE
+        return tuple(
+            Condition(
+                key=(render_expr(part), spec.submit_type, spec.submit_model),
+                expr=part,
+                is_static=is_static(part, self.catalogue),
+                code=code if part == LOCAL_TYPE else ReasonCode.HOST_RES_REQ,
+            )
+            for part in parts
+        )
+
+    def usage(self, terms: tuple[RusageTerm, ...], affinity: Affinity | None) -> Usage:
+        """
+        Return one alternative of what is reserved, each amount where it is taken from.
+        """
+        needs: list[HostNeed] = []
+        shared: list[SharedNeed] = []
+        pooled: list[SharedNeed] = []
+        thresholds: list[Threshold] = []
+        for term in terms:
+            found = self.catalogue.get(term.resource)
+            if not term.milli and term.threshold_milli is None:
+                continue
+            if found is not None and found.scope is ResourceScope.SHARED:
+                need = SharedNeed(term.resource, term.milli, self._per(term, Per.JOB))
+                (pooled if found.totals[0].hosts else shared).append(need)
+            elif term.milli:
+                per = self._per(term, Per.HOST)
+                needs.append(HostNeed(term.resource, term.milli, per))
+            if term.threshold_milli is not None:
+                ceiling = found is not None and found.lower_is_better
+                thresholds.append(Threshold(term.resource, term.threshold_milli, ceiling))
+        if affinity is not None:
+            needs.append(HostNeed(f"{affinity.unit}s", affinity.count * MILLI, Per.TASK))
+        return Usage(tuple(needs), tuple(shared), tuple(pooled), tuple(thresholds))
+
+    def _per(self, term: RusageTerm, usual: Per) -> Per:
+        if term.per is not Per.DEFAULT:
+            return term.per
+        return Per.TASK if self.settings.reserve_per_task else usual
+
+
+def text_of(requirement: Requirement | None) -> str:
+    """
+    Return a requirement in canonical words, "" for none; an empty one is told from none.
+    """
+    if requirement is None:
+        return ""
+    return render(requirement) or "select[]"
+
+
+def open_branches_of(requirement: Requirement | None, waited_us: int) -> int:
+    """
+    Return how many alternatives are open so long after submission.
+    """
+    if requirement is None:
+        return 1
+    return sum(compound.delay_us <= waited_us for compound in requirement.compounds)
+
+
+def delays_of(requirement: Requirement | None) -> tuple[int, ...]:
+    """
+    Return the moments after submission at which hidden alternatives open, rising.
+    """
+    if requirement is None:
+        return ()
+    return tuple(
+        dict.fromkeys(compound.delay_us for compound in requirement.compounds if compound.delay_us)
+    )

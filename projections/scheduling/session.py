@@ -5,22 +5,25 @@ One scheduling session: pick, place, pend. It reads like the specification.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import takewhile
+from typing import Final
 
 from domain.errors import PluginFailed
 from domain.event import Event
-from domain.events.jobs import JobDispatched, JobEnded, JobKillOrdered, JobPended
+from domain.events.jobs import JobDispatched, JobEnded, JobPended
 from domain.events.session import IdRange, JobsForgotten, ListHeldBack, ReasonSetChanged
 from domain.ids import CLUSTER, REASONS, SESSION
-from domain.job_states import LIVE
+from domain.job_states import JobState
 from domain.reasons import PendReason, ReasonCode
-from projections.scheduling.handle.reports import why_killed
+from projections.scheduling.orders import Orders
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner, identity_of
+from projections.scheduling.readiness import READY, kept_back, kept_from_starting, note_windows
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
 from projections.scheduling.status import with_status
+from projections.scheduling.watches import order_of
 
 Decide = Callable[[str, Event], None]
+TERM_ORPHAN_SYSTEM: Final = "TERM_ORPHAN_SYSTEM"
 
 
 class Session:
@@ -50,8 +53,13 @@ class Session:
         Returns:
             Whether it ran to its end; False when it stopped at the most decisions of a session.
         """
-        self._carry_out_kills()
-        picker = self._state.picker
+        state = self._state
+        state.session_us = self._now_us
+        if note_windows(state, self._now_us):
+            state.capacity.freed += 1
+        Orders(state, self._decided, self._now_us).carry_out()
+        became_ready = self._check_readiness()
+        picker = state.picker
         picker.begin_session()
         while self._left > 0 and (job := picker.next_job()) is not None:
             if self._place(job):
@@ -61,6 +69,7 @@ class Session:
         picker.end_session()
         if self._left <= 0:
             return False
+        self._leave_old_reasons(became_ready)
         self._note_blocker()
         self._forget_jobs()
         return True
@@ -69,30 +78,63 @@ class Session:
         self._left -= 1
         self._decide(stream, event)
 
-    # -- kills
+    # -- readiness
 
-    def _carry_out_kills(self) -> None:
+    def _check_readiness(self) -> list[JobRecord]:
         """
-        End pending jobs that somebody wants ended, and order the workers of running ones to end
-        them.
+        Look at the pending jobs whose readiness may have changed: hand the ready ones to the
+        picker, and record why the others are kept back.
+
+        Returns:
+            The jobs that became ready.
         """
-        wanted = sorted(self._state.kills.values(), key=lambda job: (job.number, job.index))
-        for job in wanted:
-            if job.state in LIVE:
-                self._order_kill(job)
+        state = self._state
+        ready = []
+        unchecked = sorted(state.unchecked.values(), key=order_of)
+        state.unchecked = {}
+        for job in unchecked:
+            reason = kept_back(state, job, self._now_us)
+            if reason is None:
+                if state.unready.pop(job.stream, None) is not None or not job.reason_set:
+                    ready.append(job)
+                state.picker.on_job_push(job)
+            elif reason.code is ReasonCode.JOB_DEP_INVALID and state.settings().end_orphans:
+                self._decided(job.stream, JobEnded(why=TERM_ORPHAN_SYSTEM))
             else:
-                self._decided(job.stream, JobEnded(why=why_killed(job)))
+                state.picker.on_job_state_change(job)
+                state.unready[job.stream] = job
+                self._pend(job, self._set_of_reason(reason))
+        return ready
 
-    def _order_kill(self, job: JobRecord) -> None:
-        assert job.allocation is not None, job.stream
-        worker = self._state.hosts[job.allocation.runs[0].first]
-        event = JobKillOrdered(
-            attempt=job.attempt,
-            worker=worker.name,
-            order_number=worker.last_order + 1,
-            why=why_killed(job),
+    def _set_of_reason(self, reason: PendReason) -> int:
+        """
+        Return the set of one reason of the whole job, made first when nobody is in it yet.
+        """
+        state = self._state
+        fingerprint = f"reason={reason.code.value}" + (f" {reason.detail}" if reason.detail else "")
+        kept = state.sets.get(fingerprint)
+        if kept is not None:
+            return kept.number
+        number = state.stored.highest_reason_set + 1
+        event = ReasonSetChanged(
+            set_number=number,
+            fingerprint=fingerprint,
+            never=reason.code is ReasonCode.JOB_DEP_INVALID,
+            reasons=(reason,),
         )
-        self._decided(job.stream, event)
+        self._decided(REASONS, event)
+        return number
+
+    def _leave_old_reasons(self, jobs: list[JobRecord]) -> None:
+        """
+        Record that jobs which became ready but weren't tried no longer wait for what kept them
+        back.
+        """
+        for job in jobs:
+            kept = self._state.stored.reason_sets.get(job.reason_set)
+            if job.state is JobState.PEND and kept is not None:
+                if kept.fingerprint.startswith("reason="):
+                    self._pend(job, self._set_of_reason(READY))
 
     # -- one job
 
@@ -120,6 +162,9 @@ class Session:
 
     def _try(self, job: JobRecord) -> Placed | Pending:
         request = self._state.request_of(job)
+        kept = kept_from_starting(self._state, job, self._now_us)
+        if kept is not None:
+            return Pending((kept.code, kept.detail), lambda: (kept,))
         try:
             return self._runner.place(request, self._state.settings().allocators)
         except PluginFailed as failure:
@@ -140,7 +185,9 @@ class Session:
         kept = state.sets.get(fingerprint)
         if kept is not None and state.signatures.get(kept.number) == outcome.signature:
             return kept.number
-        found = with_status(outcome.reasons(), state)
+        found = outcome.reasons()
+        if not found or any(reason.hosts for reason in found):
+            found = with_status(found, state)
         never = self._runner.never(state.request_of(job), state.settings().allocators)
         number = kept.number if kept is not None else state.stored.highest_reason_set + 1
         same = (
@@ -174,14 +221,10 @@ class Session:
         settings = self._state.settings()
         if self._left == settings.session_max_decisions:
             return
-        ended, batch = self._state.ended, settings.forget_batch
         before_us = self._now_us - settings.clean_period_us
-        if len(ended) < batch or (ended[batch - 1].finish_us or 0) > before_us:
-            return
-        numbers = [
-            job.number for job in takewhile(lambda job: (job.finish_us or 0) <= before_us, ended)
-        ]
-        self._decided(SESSION, JobsForgotten(ranges=ranges_of(sorted(numbers))))
+        numbers = self._state.forgettable(before_us, settings.forget_batch)
+        if numbers:
+            self._decided(SESSION, JobsForgotten(ranges=ranges_of(numbers)))
 
 
 def ranges_of(numbers: list[int]) -> tuple[IdRange, ...]:

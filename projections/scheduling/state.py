@@ -7,13 +7,16 @@ equal the kept.
 
 from __future__ import annotations
 
-from collections import deque
+from dataclasses import replace
+from typing import Final
 
 from domain.allocations import Allocation
 from domain.cluster import ClusterSettings
 from domain.errors import InvariantBroken, NotFound
 from domain.ids import job_stream
-from domain.job_states import ENDED, LIVE, JobState
+from domain.job_states import LIVE, JobState
+from domain.resources import Catalogue, ResourceDescriptor
+from domain.resreq.syntax import Requirement
 from projections.scheduling.capacity import derive
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.records import (
@@ -23,10 +26,22 @@ from projections.scheduling.records import (
     StoredState,
     WorkerRecord,
 )
-from projections.scheduling.request import Request, fingerprint_of, request_of
+from projections.scheduling.request import (
+    Asking,
+    Request,
+    fingerprint_of,
+    open_branches_of,
+    request_of,
+    text_of,
+)
+from projections.scheduling.watches import Watches
 
 
-class State:
+PARSED_MAX: Final = 4_096
+"""So many texts of requirements are remembered with their parse."""
+
+
+class State(Watches):
     """
     Hold the stored state and its indexes. Only ``apply`` changes it.
 
@@ -36,9 +51,13 @@ class State:
     """
 
     def __init__(self, stored: StoredState, picker: JobPicker) -> None:
-        self.stored = stored
-        self.picker = picker
-        self.capacity = derive(stored.workers.values(), self._live(stored))
+        super().__init__(stored, picker)
+        live = [job for job in stored.jobs.values() if job.state in LIVE]
+        self.capacity = derive(stored.workers.values(), live)
+        allocations = [job.allocation for job in live if job.allocation is not None]
+        for descriptor in stored.resources.values():
+            self.capacity.set_shared(descriptor, allocations)
+        self.session_us = stored.time_us
         self.requests: dict[str, Request] = {}
         self.wanted: dict[str, Request] = {}
         self.hosts: list[WorkerRecord] = sorted(
@@ -49,49 +68,38 @@ class State:
         }
         self.signatures: dict[int, tuple[object, ...]] = {}
         self.members: dict[int, int] = {}
-        self.live: dict[str, JobRecord] = {}
-        self.ended: deque[JobRecord] = deque()
-        self.kills: dict[str, JobRecord] = {}
-        self.waiting = 0
         self.volatile = False
-        self._index_jobs()
+        self.parsed: dict[tuple[str, ...], Requirement] = {}
+        self._texts: dict[int, tuple[Requirement, str]] = {}
+        self._catalogue: Catalogue | None = None
+        self._vocabulary = 0
+        self.windows_open: dict[str, bool] = {}
+        self.run_windows_open: dict[str, bool] = {}
+        self._index()
 
-    @staticmethod
-    def _live(stored: StoredState) -> list[JobRecord]:
-        return [job for job in stored.jobs.values() if job.state in LIVE]
-
-    def _index_jobs(self) -> None:
+    def _index(self) -> None:
         """
         Build every index over jobs, and tell the picker of every pending one.
         """
         self.picker.init(self)
         for queue in self.stored.queues.values():
             self.picker.on_queue_update(queue)
-        ended = []
         for job in self.stored.jobs.values():
             if job.reason_set:
                 self.members[job.reason_set] = self.members.get(job.reason_set, 0) + 1
-            if job.kill_actor is not None and not job.kill_order and job.state not in ENDED:
-                self.kills[job.stream] = job
-            if job.state is JobState.PEND:
-                self.waiting += 1
-                self.picker.on_job_push(job)
-            elif job.state in LIVE:
-                self.live[job.stream] = job
-            elif job.state in ENDED:
-                ended.append(job)
-        for job in sorted(ended, key=lambda job: (job.finish_us, job.number, job.index)):
-            self.ended.append(job)
+        self.index_jobs(self.stored.jobs.values())
 
     # -- what pickers may ask
 
     def is_ready(self, job: JobRecord) -> bool:
         """
-        Say whether the job may be tried in a session now: it pends, and its queue is active.
+        Say whether the job may be tried in this session: it pends, and its queue is active and
+        inside its windows.
         """
         if job.state is not JobState.PEND or job.kill_actor is not None:
             return False
-        return self.stored.queues[job.spec.queue].spec.is_active
+        name = job.spec.queue
+        return self.stored.queues[name].spec.is_active and self.windows_open.get(name, True)
 
     def queue_of(self, job: JobRecord) -> QueueRecord:
         """
@@ -125,7 +133,7 @@ class State:
         also needs other resources may see its short hosts change with every change of capacity.
         """
         request = self.requests.get(fingerprint)
-        if request is None or request.needs:
+        if request is None or request.is_volatile:
             return self.capacity.freed + self.capacity.changed
         return self.capacity.freed
 
@@ -138,16 +146,110 @@ class State:
         It is kept while the job waits, so that it is worked out once.
         """
         request = self.wanted.get(job.stream)
-        if request is not None:
+        if request is not None and not request.is_timed:
             return request
-        fingerprint = fingerprint_of(job.spec)
+        asking = self._asking(job)
+        fingerprint = fingerprint_of(asking) + self._own_constraints(job)
         request = self.requests.get(fingerprint)
         if request is None:
-            request = self.requests[fingerprint] = request_of(job.spec)
-            self.volatile = self.volatile or bool(request.needs)
+            request = request_of(asking, self.settings(), self.catalogue)
+            request = self.requests[fingerprint] = replace(request, fingerprint=fingerprint)
+            self.volatile = self.volatile or request.is_volatile
         if job.state is JobState.PEND:
             self.wanted[job.stream] = request
         return request
+
+    def _asking(self, job: JobRecord) -> Asking:
+        """
+        Return what decides the job's request, as the alternatives are open now.
+        """
+        requirement = job.spec.requirement
+        if requirement is None:
+            return Asking(job.spec, None, "", 1, job.excluded_hosts)
+        text = self._texts.get(id(requirement))
+        if text is None:
+            # The requirement is kept beside its text, so that no other can get its id.
+            text = self._texts[id(requirement)] = (requirement, text_of(requirement))
+        waited_us = max(self.session_us, self.stored.time_us) - job.submit_us
+        opened = open_branches_of(requirement, waited_us)
+        return Asking(job.spec, requirement, text[1], opened, job.excluded_hosts)
+
+    def note_vocabulary(self) -> None:
+        """
+        Have names mean what they mean now that a host is described otherwise.
+        """
+        if self._vocabulary != self.capacity.vocabulary:
+            self._catalogue = None
+            assert self.catalogue is not None
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """
+        Return the resources that a requirement may name: LSF's, the site's, and what hosts have.
+        """
+        capacity = self.capacity
+        if self._catalogue is None or self._vocabulary != capacity.vocabulary:
+            self._vocabulary = capacity.vocabulary
+            told = {each.name: each for each in capacity.descriptors()}
+            told.update(self.stored.resources)
+            self._catalogue = Catalogue(told.values())
+            capacity.selector.forget(self._catalogue)
+            self.forget_requests()
+        return self._catalogue
+
+    def is_known(self, requirement: Requirement) -> bool:
+        """
+        Say whether a job with this very requirement was taken in before, under the same resources.
+        """
+        return id(requirement) in self._texts
+
+    def remember_parsed(self, texts: tuple[str, ...], requirement: Requirement) -> None:
+        """
+        Remember how texts are parsed, until resources or settings change.
+        """
+        if len(self.parsed) >= PARSED_MAX:
+            self.parsed.clear()
+        self.parsed[texts] = requirement
+
+    def define_resource(self, descriptor: ResourceDescriptor) -> None:
+        """
+        Take over what a resource is; requests are worked out anew.
+        """
+        self.stored.resources[descriptor.name] = descriptor
+        live = [job.allocation for job in self.live.values() if job.allocation is not None]
+        self.capacity.set_shared(descriptor, live)
+        self._catalogue = None
+
+    def forget_requests(self) -> None:
+        """
+        Have every request worked out anew: settings or resources have changed.
+        """
+        self.requests.clear()
+        self.wanted.clear()
+        self.parsed.clear()
+        self._texts.clear()
+
+    def knows_reasons(self, job: JobRecord) -> bool:
+        """
+        Say whether the job is in the reason set of its request, not in none or another one.
+        """
+        kept = self.stored.reason_sets.get(job.reason_set)
+        return kept is not None and kept.fingerprint == self.request_of(job).fingerprint
+
+    def _own_constraints(self, job: JobRecord) -> str:
+        """
+        Return, in canonical words, what beside its request decides whether the job can start.
+        """
+        spec = job.spec
+        words = ""
+        if job.index and self.stored.arrays[job.number].started_max is not None:
+            words = f" array={job.number}"
+        queue = self.stored.queues[spec.queue].spec
+        if queue.run_windows is not None or spec.deadline_us is not None:
+            words += f" run_limit={self.run_limit_us(job)} deadline={spec.deadline_us}"
+        if job.excluded_hosts:
+            words += f" excluded={','.join(map(str, job.excluded_hosts))}"
+        return words
 
     def settings(self) -> ClusterSettings:
         """

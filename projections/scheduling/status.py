@@ -9,8 +9,16 @@ import numpy as np
 from domain.job_states import JobState
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.placement.shortages import status_reasons
-from projections.scheduling.records import JobRecord
+from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
+
+STATUS_CODES = (
+    ReasonCode.LOAD_UNAVAIL,
+    ReasonCode.SBD_UNREACH,
+    ReasonCode.HOST_DISABLED,
+    ReasonCode.HOST_EXCLUSIVE,
+)
+"""Why hosts take no jobs, in the order in which causes are tested."""
 
 
 def with_status(reasons: tuple[PendReason, ...], state: State) -> tuple[PendReason, ...]:
@@ -22,19 +30,26 @@ def with_status(reasons: tuple[PendReason, ...], state: State) -> tuple[PendReas
 
 def status_of_hosts(state: State) -> list[PendReason]:
     """
-    Return the reasons of hosts that take no jobs; the first cause that holds counts: left,
-    unreachable, closed.
+    Return the reasons of hosts that take no jobs; the first cause that holds counts, in LSF's
+    order: left, unreachable, closed, exclusive.
     """
     hosts = state.capacity.hosts
-    closed, unreachable, left = (np.zeros(hosts, np.bool_) for _ in range(3))
+    masks = {code: np.zeros(hosts, np.bool_) for code in STATUS_CODES}
     for worker in state.hosts:
-        if worker.left:
-            left[worker.number] = True
-        elif worker.unreachable_us is not None:
-            unreachable[worker.number] = True
-        elif worker.closed:
-            closed[worker.number] = True
-    return status_reasons(state.capacity, closed, unreachable, left)
+        code = _status_code(state, worker)
+        if code is not None:
+            masks[code][worker.number] = True
+    return status_reasons(state.capacity, list(masks.items()))
+
+
+def _status_code(state: State, worker: WorkerRecord) -> ReasonCode | None:
+    if worker.left:
+        return ReasonCode.LOAD_UNAVAIL
+    if worker.unreachable_us is not None:
+        return ReasonCode.SBD_UNREACH
+    if worker.closed:
+        return ReasonCode.HOST_DISABLED
+    return ReasonCode.HOST_EXCLUSIVE if state.capacity.exclusive[worker.number] else None
 
 
 def why_waiting(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, ...]]:

@@ -16,47 +16,79 @@ from domain.events.jobs import (
     JobHoldLifted,
     JobKillOrdered,
     JobKillRequested,
+    JobModified,
+    JobMoved,
     JobPended,
+    JobRequeued,
+    JobRequeueRequested,
+    JobResumed,
+    JobResumeOrdered,
+    JobResumeRequested,
     JobStarted,
+    JobStopRequested,
     JobSubmitted,
+    JobSuspended,
+    JobSuspendOrdered,
+    JobSwitched,
 )
-from domain.ids import job_of_stream, split_job_id
-from domain.job_states import JobState
+from domain.ids import job_of_stream, job_stream_of, split_job_id
+from domain.job_states import LIVE, JobState
+from domain.jobs import ExitRules, JobSpec
 from projections.scheduling.apply.transitions import move
-from projections.scheduling.records import JobRecord, KeyRecord
+from projections.scheduling.records import ArrayRecord, JobRecord, KeyRecord, OrderRecord
 from projections.scheduling.state import State
+
+SUSP_USER_STOP: Final = "SUSP_USER_STOP"
+SUSP_ADMIN_STOP: Final = "SUSP_ADMIN_STOP"
+SUSP_USER_RESUME: Final = "SUSP_USER_RESUME"
+SUSP_QUEUE_WINDOW: Final = "SUSP_QUEUE_WINDOW"
+USER_STOPS: Final = (SUSP_USER_STOP, SUSP_ADMIN_STOP)
 
 
 def submitted(state: State, stamped: Stamped, event: JobSubmitted) -> None:
     """
-    Add the job.
+    Add the job, or every element of an array.
     """
     number, index = split_job_id(job_of_stream(stamped.stream))
+    stored = state.stored
+    stored.highest_job = max(stored.highest_job, number)
+    if event.key:
+        stored.keys[event.key] = KeyRecord(stamped.stream, event.digest, stamped.time_us)
+    array = event.spec.array
+    if array is None:
+        _add(state, stamped, event, number, index)
+        return
+    indices = array.indices()
+    streams = tuple(job_stream_of(number, index) for index in indices)
+    stored.arrays[number] = ArrayRecord(number, streams, array.started_max)
+    for index in indices:
+        _add(state, stamped, event, number, index)
+
+
+def _add(state: State, stamped: Stamped, event: JobSubmitted, number: int, index: int) -> None:
     now_us = stamped.time_us
     job = JobRecord(
         number=number,
         index=index,
-        stream=stamped.stream,
+        stream=job_stream_of(number, index),
         spec=event.spec,
         submit_us=now_us,
         queue_us=now_us,
         since_us=now_us,
         key=event.key,
     )
-    stored = state.stored
-    stored.jobs[stamped.stream] = job
-    stored.highest_job = max(stored.highest_job, number)
-    if event.key:
-        stored.keys[event.key] = KeyRecord(stamped.stream, event.digest, now_us)
+    state.stored.jobs[job.stream] = job
+    state.watch_parents(job)
     if event.spec.hold:
         job.state = JobState.PSUSP
+        state.set_waiting_timers(job)
         return
     _begin_waiting(state, job)
 
 
 def _begin_waiting(state: State, job: JobRecord) -> None:
     state.waiting += 1
-    state.picker.on_job_push(job)
+    state.check_readiness(job)
 
 
 def _stop_waiting(state: State, job: JobRecord, now_us: int) -> None:
@@ -66,6 +98,8 @@ def _stop_waiting(state: State, job: JobRecord, now_us: int) -> None:
     if job.state is JobState.PEND:
         state.waiting -= 1
     state.leave_set(job, now_us)
+    state.unready.pop(job.stream, None)
+    state.unchecked.pop(job.stream, None)
     state.picker.on_job_state_change(job)
     state.wanted.pop(job.stream, None)
     if state.stored.blocker == job.stream:
@@ -78,7 +112,7 @@ def held(state: State, stamped: Stamped, event: JobHeld) -> None:
     """
     job = state.stored.jobs[stamped.stream]
     _stop_waiting(state, job, stamped.time_us)
-    move(job, JobState.PSUSP, stamped.time_us)
+    move(state, job, JobState.PSUSP, stamped.time_us)
 
 
 def hold_lifted(state: State, stamped: Stamped, event: JobHoldLifted) -> None:
@@ -86,7 +120,7 @@ def hold_lifted(state: State, stamped: Stamped, event: JobHoldLifted) -> None:
     Let a held job wait again; it keeps its place among equals.
     """
     job = state.stored.jobs[stamped.stream]
-    move(job, JobState.PEND, stamped.time_us)
+    move(state, job, JobState.PEND, stamped.time_us)
     _begin_waiting(state, job)
 
 
@@ -116,7 +150,7 @@ def dispatched(state: State, stamped: Stamped, event: JobDispatched) -> None:
     job = state.stored.jobs[stamped.stream]
     now_us = stamped.time_us
     _stop_waiting(state, job, now_us)
-    move(job, JobState.RUN, now_us)
+    move(state, job, JobState.RUN, now_us)
     job.attempt = event.attempt
     job.allocation = event.allocation
     job.session_number = state.stored.session_number
@@ -125,6 +159,7 @@ def dispatched(state: State, stamped: Stamped, event: JobDispatched) -> None:
     job.start_us = None
     state.live[stamped.stream] = job
     state.capacity.take(event.allocation)
+    state.set_run_timers(job)
 
 
 def started(state: State, stamped: Stamped, event: JobStarted) -> None:
@@ -139,7 +174,7 @@ def started(state: State, stamped: Stamped, event: JobStarted) -> None:
 
 def finished(state: State, stamped: Stamped, event: JobFinished) -> None:
     """
-    End the job and give back what it held.
+    End the job and give back what it held; its exit value may put it back to pending.
     """
     job = state.stored.jobs[stamped.stream]
     job.exit_code = event.exit_code
@@ -147,8 +182,26 @@ def finished(state: State, stamped: Stamped, event: JobFinished) -> None:
     job.why = event.why
     job.cpu_us = max(job.cpu_us, event.cpu_us)
     job.max_rss_kib = max(job.max_rss_kib, event.max_rss_kib)
-    well = event.exit_code == 0 and event.signal is None and not event.why
+    rules = state.exit_rules(job)
+    value = event.exit_code if event.signal is None else None
+    well = value is not None and not event.why and (value == 0 or value in rules.success)
+    if value is not None and not event.why:
+        _note_exit_value(job, value, rules)
     _end(state, job, JobState.DONE if well else JobState.EXIT, stamped.time_us)
+
+
+def _note_exit_value(job: JobRecord, value: int, rules: ExitRules) -> None:
+    """
+    Note that an exit value puts the job back to pending, as often as its rules allow.
+    """
+    if value not in (*rules.requeue, *rules.exclude):
+        return
+    if rules.requeue_max is not None and job.requeues >= rules.requeue_max:
+        return
+    job.requeue_why = "exit value"
+    if value in rules.exclude and job.allocation is not None:
+        hosts = {number for number, _, _ in job.allocation.shares()}
+        job.excluded_hosts = tuple(sorted(hosts.union(job.excluded_hosts)))
 
 
 def could_not_start(state: State, stamped: Stamped, event: JobCouldNotStart) -> None:
@@ -171,14 +224,29 @@ def ended(state: State, stamped: Stamped, event: JobEnded) -> None:
 
 def _end(state: State, job: JobRecord, after: JobState, now_us: int) -> None:
     if job.stream in state.live:
-        state.capacity.give_back(job)
-        del state.live[job.stream]
+        _leave_hosts(state, job)
     else:
         _stop_waiting(state, job, now_us)
-    move(job, after, now_us)
+    move(state, job, after, now_us)
     job.finish_us = now_us
     state.kills.pop(job.stream, None)
-    state.ended.append(job)
+    if job.requeue_why:
+        state.requeues[job.stream] = job
+    else:
+        state.note_ended(job)
+
+
+def _leave_hosts(state: State, job: JobRecord) -> None:
+    """
+    Give back what a live job holds, and drop the orders that stand for it.
+    """
+    state.capacity.give_back(job)
+    del state.live[job.stream]
+    state.demands.pop(job.stream, None)
+    state.drop_orders(job)
+    job.actual = {}
+    job.suspend_order = job.resume_order = 0
+    job.resume_wanted = False
 
 
 def kill_ordered(state: State, stamped: Stamped, event: JobKillOrdered) -> None:
@@ -187,8 +255,167 @@ def kill_ordered(state: State, stamped: Stamped, event: JobKillOrdered) -> None:
     """
     job = state.stored.jobs[stamped.stream]
     job.kill_order = event.order_number
-    state.stored.workers[event.worker].last_order = event.order_number
+    job.why = event.why
+    order = OrderRecord("kill", stamped.stream, event.attempt, event.why)
+    _give_order(state, event.worker, event.order_number, order)
     state.kills.pop(stamped.stream, None)
+
+
+def _give_order(state: State, worker: str, number: int, order: OrderRecord) -> None:
+    record = state.stored.workers[worker]
+    record.last_order = number
+    record.orders[number] = order
+
+
+# -- stopping and going on
+
+
+def stop_requested(state: State, stamped: Stamped, event: JobStopRequested) -> None:
+    """
+    Remember who wants the job stopped; the next session orders it.
+    """
+    job = state.stored.jobs[stamped.stream]
+    job.stop_actor = stamped.actor
+    job.resume_wanted = False
+    state.demands[stamped.stream] = job
+
+
+def suspend_ordered(state: State, stamped: Stamped, event: JobSuspendOrdered) -> None:
+    """
+    Remember the order and why it was given.
+    """
+    job = state.stored.jobs[stamped.stream]
+    job.suspend_order = event.order_number
+    job.suspend_why = event.why
+    job.preemptor = event.preemptor
+    order = OrderRecord("suspend", stamped.stream, event.attempt, event.why, event.signal)
+    _give_order(state, event.worker, event.order_number, order)
+
+
+def suspended(state: State, stamped: Stamped, event: JobSuspended) -> None:
+    """
+    Stop the job's clock: stopped by a user it is USUSP, by the system SSUSP.
+    """
+    job = state.stored.jobs[stamped.stream]
+    job.suspend_order = 0
+    by_user = job.suspend_why in USER_STOPS
+    move(state, job, JobState.USUSP if by_user else JobState.SSUSP, stamped.time_us)
+    state.demands[stamped.stream] = job
+
+
+def resume_requested(state: State, stamped: Stamped, event: JobResumeRequested) -> None:
+    """
+    Let a stopped job wait for the session that lets it go on: it is SSUSP until then.
+    """
+    job = state.stored.jobs[stamped.stream]
+    job.stop_actor = None
+    job.resume_wanted = True
+    job.suspend_why = SUSP_USER_RESUME
+    if job.state is JobState.USUSP:
+        move(state, job, JobState.SSUSP, stamped.time_us)
+    state.demands[stamped.stream] = job
+
+
+def resume_ordered(state: State, stamped: Stamped, event: JobResumeOrdered) -> None:
+    """
+    Remember the order.
+    """
+    job = state.stored.jobs[stamped.stream]
+    job.resume_order = event.order_number
+    order = OrderRecord("resume", stamped.stream, event.attempt, "")
+    _give_order(state, event.worker, event.order_number, order)
+
+
+def resumed(state: State, stamped: Stamped, event: JobResumed) -> None:
+    """
+    Let the job's clock go on.
+    """
+    job = state.stored.jobs[stamped.stream]
+    job.resume_order = 0
+    job.resume_wanted = False
+    job.suspend_why = ""
+    job.preemptor = ""
+    move(state, job, JobState.RUN, stamped.time_us)
+    state.set_run_timers(job)
+    state.demands[stamped.stream] = job
+
+
+# -- changes
+
+
+def requeue_requested(state: State, stamped: Stamped, event: JobRequeueRequested) -> None:
+    """
+    Remember that the job must go back to pending; the next session orders its end first.
+    """
+    job = state.stored.jobs[stamped.stream]
+    job.requeue_why = "command"
+    job.requeue_hold = event.hold
+    state.kills[stamped.stream] = job
+
+
+def requeued(state: State, stamped: Stamped, event: JobRequeued) -> None:
+    """
+    Put the job back to pending: in front of its equals, or behind them.
+    """
+    job = state.stored.jobs[stamped.stream]
+    now_us = stamped.time_us
+    if stamped.stream in state.live:
+        _leave_hosts(state, job)
+    state.requeues.pop(stamped.stream, None)
+    state.kills.pop(stamped.stream, None)
+    move(state, job, JobState.PEND, now_us)
+    if not event.to_top:
+        job.queue_us = now_us
+    job.allocation = None
+    job.requeues += 1
+    job.requeue_why, job.requeue_hold = "", False
+    job.kill_actor, job.kill_order, job.stop_actor, job.suspend_why = None, 0, None, ""
+    job.exit_code = job.signal = job.finish_us = job.start_us = None
+    job.why = ""
+    job.run_us = 0
+    if event.hold:
+        job.state = JobState.PSUSP
+        return
+    _begin_waiting(state, job)
+
+
+def modified(state: State, stamped: Stamped, event: JobModified) -> None:
+    """
+    Take the new content over; a pending job is considered anew.
+    """
+    job = state.stored.jobs[stamped.stream]
+    _change(state, stamped, job, event.spec)
+
+
+def switched(state: State, stamped: Stamped, event: JobSwitched) -> None:
+    """
+    Move the job to another queue.
+    """
+    job = state.stored.jobs[stamped.stream]
+    _change(state, stamped, job, job.spec.model_copy(update={"queue": event.queue}))
+
+
+def _change(state: State, stamped: Stamped, job: JobRecord, spec: JobSpec) -> None:
+    pending = job.state is JobState.PEND
+    if pending:
+        _stop_waiting(state, job, stamped.time_us)
+    state.forget_parents(job)
+    job.spec = spec
+    state.watch_parents(job)
+    if pending:
+        _begin_waiting(state, job)
+    elif job.state in LIVE:
+        state.set_run_timers(job)
+
+
+def moved(state: State, stamped: Stamped, event: JobMoved) -> None:
+    """
+    Put a pending job at another place among its equals.
+    """
+    job = state.stored.jobs[stamped.stream]
+    job.place = event.place
+    if job.state is JobState.PEND and job.stream not in state.unready:
+        state.picker.on_job_update(job)
 
 
 APPLY: Final[dict[Any, Any]] = {
@@ -203,4 +430,15 @@ APPLY: Final[dict[Any, Any]] = {
     JobCouldNotStart: could_not_start,
     JobEnded: ended,
     JobKillOrdered: kill_ordered,
+    JobStopRequested: stop_requested,
+    JobSuspendOrdered: suspend_ordered,
+    JobSuspended: suspended,
+    JobResumeRequested: resume_requested,
+    JobResumeOrdered: resume_ordered,
+    JobResumed: resumed,
+    JobRequeueRequested: requeue_requested,
+    JobRequeued: requeued,
+    JobModified: modified,
+    JobSwitched: switched,
+    JobMoved: moved,
 }

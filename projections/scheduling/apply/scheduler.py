@@ -15,6 +15,7 @@ from domain.events.queues import (
     QueueOpened,
 )
 from domain.events.refusals import AccessDenied, CommandRefused, ReportIgnored
+from domain.events.resources import ResourceDefined
 from domain.events.scheduler import (
     ClockCorrected,
     ClusterDefined,
@@ -34,6 +35,7 @@ def scheduler_started(state: State, stamped: Stamped, event: SchedulerStarted) -
     state.stored.pickers = event.pickers
     state.stored.allocators = event.allocators
     state.stored.running = True
+    state.stored.started_us = stamped.time_us
     state.capacity.freed += 1
 
 
@@ -49,7 +51,15 @@ def cluster_defined(state: State, stamped: Stamped, event: ClusterDefined) -> No
     Take the settings over.
     """
     state.stored.cluster = event.settings
+    state.forget_requests()
     state.capacity.freed += 1
+
+
+def resource_defined(state: State, stamped: Stamped, event: ResourceDefined) -> None:
+    """
+    Take over what a resource is.
+    """
+    state.define_resource(event.descriptor)
 
 
 def queue_defined(state: State, stamped: Stamped, event: QueueDefined) -> None:
@@ -65,6 +75,7 @@ def _set_queue(state: State, stamped: Stamped, spec: Any) -> None:
     if queue is None:
         queue = state.stored.queues[name] = QueueRecord(name, spec)
     queue.spec = spec
+    state.wanted.clear()
     state.picker.on_queue_update(queue)
     state.capacity.freed += 1
 
@@ -92,6 +103,7 @@ APPLY: Final[dict[Any, Any]] = {
     SchedulerStopped: scheduler_stopped,
     ClockCorrected: nothing,
     ClusterDefined: cluster_defined,
+    ResourceDefined: resource_defined,
     QueueDefined: queue_defined,
     QueueOpened: _queue_with(is_open=True),
     QueueClosed: _queue_with(is_open=False),

@@ -57,10 +57,7 @@ def jobs_forgotten(state: State, stamped: Stamped, event: JobsForgotten) -> None
     """
     stored = state.stored
     numbers = {number for ids in event.ranges for number in range(ids.first, ids.last + 1)}
-    while state.ended and state.ended[0].number in numbers:
-        stream = state.ended.popleft().stream
-        del stored.jobs[stream]
-        del stored.versions[stream]
+    state.drop_jobs(numbers)
     settings = state.settings()
     _drop_old_keys(state, stamped.time_us - settings.key_retention_us)
     state.drop_empty_sets(stamped.time_us - settings.clean_period_us)

@@ -4,13 +4,15 @@ Move a job from one state to another, and book the time it spent.
 
 from __future__ import annotations
 
-from domain.job_states import STOPPED, WAITING, JobState
+from domain.job_states import WAITING, JobState
 from projections.scheduling.records import JobRecord
+from projections.scheduling.state import State
 
 
-def move(job: JobRecord, after: JobState, now_us: int) -> None:
+def move(state: State, job: JobRecord, after: JobState, now_us: int) -> None:
     """
-    Put the job into its next state and add the time in the last one to the job's totals.
+    Put the job into its next state, add the time in the last one to the job's totals, and have
+    those looked at that depend on it.
     """
     spent = now_us - job.since_us
     before = job.state
@@ -22,7 +24,19 @@ def move(job: JobRecord, after: JobState, now_us: int) -> None:
         job.run_us += spent
     elif before is JobState.UNKWN:
         job.unknown_us += spent
-    else:
-        assert before in STOPPED, before
+    elif before is JobState.USUSP:
+        job.user_stopped_us += spent
+    elif before is JobState.SSUSP:
+        job.system_suspended_us += spent
     job.state = after
     job.since_us = now_us
+    state.look_at_dependants(job)
+
+
+def state_before_loss(job: JobRecord) -> JobState:
+    """
+    Return the state of a job whose contact is back: what its suspension says.
+    """
+    if not job.suspend_why or job.suspend_order:
+        return JobState.RUN
+    return JobState.USUSP if job.stop_actor is not None else JobState.SSUSP

@@ -19,7 +19,7 @@ from domain.events.workers import (
 )
 from domain.ids import entity_of_stream, job_stream
 from domain.job_states import JobState, state_after
-from projections.scheduling.apply.transitions import move
+from projections.scheduling.apply.transitions import move, state_before_loss
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 
@@ -56,6 +56,7 @@ def joined(state: State, stamped: Stamped, event: WorkerJoined) -> None:
     worker.load = {}
     _reach_again(state, stamped, worker)
     state.capacity.set_host(worker)
+    state.note_vocabulary()
 
 
 def reported(state: State, stamped: Stamped, event: WorkerReported) -> None:
@@ -74,6 +75,8 @@ def reported(state: State, stamped: Stamped, event: WorkerReported) -> None:
         state.capacity.reconcile(job, worker.number, actual)
         job.cpu_us = max(job.cpu_us, usage.cpu_us)
         job.processes = usage.processes
+        if job.spec.limits is not None:
+            state.over_limit[job.stream] = job
     state.capacity.set_load(worker)
 
 
@@ -103,10 +106,11 @@ def became_unreachable(state: State, stamped: Stamped, event: WorkerBecameUnreac
     """
     worker = _worker(state, stamped)
     worker.unreachable_us = stamped.time_us
+    state.lost_hosts[worker.name] = worker
     for job in _jobs_led_by(state, worker):
         after = state_after("contact lost", job.state)
         if after is not None:
-            move(job, after, stamped.time_us)
+            move(state, job, after, stamped.time_us)
     state.capacity.set_status(worker)
 
 
@@ -124,9 +128,10 @@ def _reach_again(state: State, stamped: Stamped, worker: WorkerRecord) -> None:
     if worker.unreachable_us is None:
         return
     worker.unreachable_us = None
+    state.lost_hosts.pop(worker.name, None)
     for job in _jobs_led_by(state, worker):
         if job.state is JobState.UNKWN:
-            move(job, JobState.RUN, stamped.time_us)
+            move(state, job, state_before_loss(job), stamped.time_us)
 
 
 def _jobs_led_by(state: State, worker: WorkerRecord) -> list[JobRecord]:
@@ -155,6 +160,8 @@ def order_done(state: State, stamped: Stamped, event: WorkerOrderDone) -> None:
     """
     worker = _worker(state, stamped)
     worker.last_order_done = max(worker.last_order_done, event.order_number)
+    for number in [number for number in worker.orders if number <= event.order_number]:
+        del worker.orders[number]
 
 
 APPLY: Final[dict[Any, Any]] = {

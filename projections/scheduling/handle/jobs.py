@@ -6,14 +6,37 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from domain.amounts import SLOTS
-from domain.commands.jobs import HoldJob, KillJob, LiftHold, SubmitJob
+from domain.commands.jobs import (
+    HoldJob,
+    KillJob,
+    LiftHold,
+    ModifyJob,
+    MoveJob,
+    RequeueJob,
+    ResumeJob,
+    StopJob,
+    SubmitJob,
+    SwitchJob,
+)
+from domain.dependency import JobRef, bind, parse_dependency
 from domain.errors import Conflict, Refused
-from domain.events.jobs import JobHeld, JobHoldLifted, JobKillRequested, JobSubmitted
+from domain.events.jobs import (
+    JobHeld,
+    JobHoldLifted,
+    JobKillRequested,
+    JobModified,
+    JobMoved,
+    JobRequeueRequested,
+    JobResumeRequested,
+    JobStopRequested,
+    JobSubmitted,
+    JobSwitched,
+)
 from domain.ids import job_stream_of
-from domain.job_states import ENDED, state_after
+from domain.job_states import ENDED, LIVE, JobState, state_after
 from domain.jobs import JobSpec
 from projections.scheduling.handle.answers import NewEvents
+from projections.scheduling.handle.requirements import with_requirement
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
 
@@ -30,6 +53,7 @@ def submit(state: State, command: SubmitJob, actor: str) -> NewEvents:
     if command.key and _is_known(state, command):
         return []
     _check_spec(state, spec)
+    spec = _with_parents(state, with_requirement(state, spec))
     number = state.stored.highest_job + 1
     if number > HIGHEST_JOB:
         raise Refused("job", f"there is no number left above {HIGHEST_JOB}")
@@ -56,22 +80,73 @@ def _check_spec(state: State, spec: JobSpec) -> None:
     queue = state.queue(spec.queue)
     if not queue.spec.is_open:
         raise Refused("queue", "must be open", spec.queue)
+    longest = queue.spec.run_limit_max_us
+    if longest is not None and spec.run_limit_us is not None and spec.run_limit_us > longest:
+        raise Refused("run_limit_us", f"must be at most the queue's {longest}", spec.run_limit_us)
     if spec.tasks_max < spec.tasks_min:
         raise Refused("tasks_max", "must not be below tasks_min", spec.tasks_max)
-    names = [need.resource for need in spec.needs]
+    _check_hosts(state, spec)
+
+
+def _check_hosts(state: State, spec: JobSpec) -> None:
+    """
+    Refuse hosts that nobody knows, and one asked for twice.
+    """
+    names = [choice.host for choice in spec.hosts]
+    unknown = next((name for name in names if name not in state.stored.workers), None)
+    if unknown is not None:
+        raise Refused("hosts", "must name workers that have joined", unknown)
     if len(set(names)) < len(names):
-        raise Refused("needs", "must name each resource once", ", ".join(names))
-    if SLOTS in names:
-        raise Refused("needs", "must not name slots: a task takes one slot", SLOTS)
-    unknown = [name for name in names if name not in state.capacity.resources]
-    if unknown and state.capacity.hosts:
-        known = ", ".join(sorted(state.capacity.resources)) or "none"
-        raise Refused(
-            "resreq",
-            "must name resources that some host has",
-            ", ".join(unknown),
-            f"Known: {known}.",
-        )
+        raise Refused("hosts", "must name each host once", " ".join(names))
+
+
+def _with_parents(state: State, spec: JobSpec) -> JobSpec:
+    """
+    Return the job with its dependency parsed and bound to its parents.
+    """
+    if not spec.dependency_text:
+        return spec
+    own = None if spec.array is None else spec.array.indices()
+    dependency = bind(
+        parse_dependency(spec.dependency_text), OwnJobs(state, spec.user), own_indices=own
+    )
+    return spec.model_copy(update={"dependency": dependency})
+
+
+class OwnJobs:
+    """
+    Be what binding a dependency asks: the user's own jobs by name, any job by its number.
+    """
+
+    def __init__(self, state: State, user: str) -> None:
+        self._state = state
+        self._user = user
+
+    def numbers(self, ref: JobRef) -> list[int]:
+        """
+        Return the numbers of the jobs that a reference names, oldest first.
+        """
+        if ref.number:
+            return [ref.number] if self._state.streams_of(ref.number) else []
+        found = {
+            job.number
+            for job in self._state.stored.jobs.values()
+            if job.spec.user == self._user and _is_named(job.spec.name, ref.name)
+        }
+        return sorted(found)
+
+    def indices(self, number: int) -> tuple[int, ...] | None:
+        """
+        Return the indices of an array, None for a job that is none.
+        """
+        array = self._state.stored.arrays.get(number)
+        if array is None:
+            return None
+        return tuple(self._state.stored.jobs[stream].index for stream in array.elements)
+
+
+def _is_named(name: str, wanted: str) -> bool:
+    return name.startswith(wanted[:-1]) if wanted.endswith("*") else name == wanted
 
 
 def hold(state: State, command: HoldJob, actor: str) -> NewEvents:
@@ -109,9 +184,122 @@ def kill(state: State, command: KillJob, actor: str) -> NewEvents:
     return [(job.stream, JobKillRequested())]
 
 
+def stop(state: State, command: StopJob, actor: str) -> NewEvents:
+    """
+    Hold a pending job, or ask to suspend a started one; stopping a stopped one changes nothing.
+    """
+    job = state.job(command.job_id)
+    if job.state is JobState.PEND:
+        return [(job.stream, JobHeld())]
+    if job.state in (JobState.PSUSP, JobState.USUSP) or job.stop_actor is not None:
+        return []
+    _check_move(job, "stopped", "must be pending, running or suspended to be stopped")
+    return [(job.stream, JobStopRequested())]
+
+
+def resume(state: State, command: ResumeJob, actor: str) -> NewEvents:
+    """
+    Let a held job wait again, or ask to let a stopped one go on.
+
+    What an administrator stopped, its user can't let go on; what the system suspended goes on by
+    itself.
+    """
+    job = state.job(command.job_id)
+    if job.state is JobState.PSUSP:
+        return [(job.stream, JobHoldLifted())]
+    if job.stop_actor is None:
+        rule = "must be held or stopped by a user to be resumed"
+        raise Refused("job_id", rule, f"{job.job_id} is {job.state.value}")
+    if job.stop_actor != job.spec.user and actor == job.spec.user:
+        raise Refused(
+            "job_id", "was stopped by an administrator, who must resume it", job.job_id
+        )
+    return [(job.stream, JobResumeRequested())]
+
+
+def requeue(state: State, command: RequeueJob, actor: str) -> NewEvents:
+    """
+    Ask to put a started job back to pending; asking again changes nothing.
+    """
+    job = state.job(command.job_id)
+    if job.state not in (JobState.RUN, JobState.USUSP, JobState.SSUSP):
+        rule = "must be started to be put back to pending"
+        raise Refused("job_id", rule, f"{job.job_id} is {job.state.value}")
+    if job.requeue_why:
+        return []
+    return [(job.stream, JobRequeueRequested(hold=command.hold))]
+
+
+def switch(state: State, command: SwitchJob, actor: str) -> NewEvents:
+    """
+    Move a job to another queue that would take it as a new one.
+    """
+    job = state.job(command.job_id)
+    if job.state in ENDED:
+        raise Refused("job_id", "must not have ended", f"{job.job_id} is {job.state.value}")
+    if job.spec.queue == command.queue:
+        return []
+    _check_spec(state, job.spec.model_copy(update={"queue": command.queue}))
+    return [(job.stream, JobSwitched(queue=command.queue))]
+
+
+def move(state: State, command: MoveJob, actor: str) -> NewEvents:
+    """
+    Put a pending job before or behind all jobs of its queue and priority that wait.
+    """
+    job = state.job(command.job_id)
+    if job.state is not JobState.PEND:
+        raise Refused("job_id", "must be pending to be moved", f"{job.job_id} is {job.state.value}")
+    places = [
+        other.place
+        for other in state.stored.jobs.values()
+        if other.state is JobState.PEND
+        and other is not job
+        and other.spec.queue == job.spec.queue
+        and other.spec.user_priority == job.spec.user_priority
+    ]
+    place = min(places, default=1) - 1 if command.to == "top" else max(places, default=-1) + 1
+    return [(job.stream, JobMoved(place=place))]
+
+
+CHANGEABLE_WHEN_STARTED: Final = frozenset({"run_limit_us", "limits", "rerunnable", "name"})
+
+
+def modify(state: State, command: ModifyJob, actor: str) -> NewEvents:
+    """
+    Change what a pending job asks for, or of a started one its limits.
+    """
+    job = state.job(command.job_id)
+    old, new = job.spec, command.spec
+    if old.resreq != new.resreq:
+        new = new.model_copy(update={"requirement": None})
+    new = with_requirement(state, new)
+    changed = [name for name in type(new).model_fields if getattr(old, name) != getattr(new, name)]
+    changed = [name for name in changed if name != "dependency"]
+    if not changed:
+        return []
+    for name in ("user", "queue", "array"):
+        if name in changed:
+            raise Refused(name, "can't be changed by a modification")
+    if job.state in ENDED:
+        raise Refused("job_id", "must not have ended", f"{job.job_id} is {job.state.value}")
+    if job.state in LIVE:
+        fixed = [name for name in changed if name not in CHANGEABLE_WHEN_STARTED]
+        if fixed:
+            raise Refused(fixed[0], "can't be changed once the job has started", job.job_id)
+    _check_spec(state, new)
+    return [(job.stream, JobModified(spec=_with_parents(state, new)))]
+
+
 HANDLE: Final[dict[Any, Any]] = {
     SubmitJob: submit,
     HoldJob: hold,
     LiftHold: lift,
     KillJob: kill,
+    StopJob: stop,
+    ResumeJob: resume,
+    RequeueJob: requeue,
+    SwitchJob: switch,
+    MoveJob: move,
+    ModifyJob: modify,
 }

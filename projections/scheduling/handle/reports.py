@@ -10,7 +10,9 @@ from typing import Any, Final
 from domain.commands.reports import (
     JobCouldNotStartReport,
     JobFinishedReport,
+    JobResumedReport,
     JobStartedReport,
+    JobSuspendedReport,
     JoinWorker,
     LeaveWorker,
     MarkUnreachable,
@@ -19,7 +21,13 @@ from domain.commands.reports import (
 )
 from domain.errors import Refused
 from domain.event import Event
-from domain.events.jobs import JobCouldNotStart, JobFinished, JobStarted
+from domain.events.jobs import (
+    JobCouldNotStart,
+    JobFinished,
+    JobResumed,
+    JobStarted,
+    JobSuspended,
+)
 from domain.events.refusals import ReportIgnored
 from domain.events.workers import (
     WorkerBecameUnreachable,
@@ -38,7 +46,13 @@ from projections.scheduling.state import State
 TERM_OWNER: Final = "TERM_OWNER"
 TERM_ADMIN: Final = "TERM_ADMIN"
 
-JobReport = JobStartedReport | JobCouldNotStartReport | JobFinishedReport
+JobReport = (
+    JobStartedReport
+    | JobCouldNotStartReport
+    | JobFinishedReport
+    | JobSuspendedReport
+    | JobResumedReport
+)
 
 
 def join(state: State, command: JoinWorker, actor: str) -> NewEvents:
@@ -139,7 +153,7 @@ def finished(state: State, command: JobFinishedReport, actor: str) -> NewEvents:
         attempt=command.attempt,
         exit_code=command.exit_code,
         signal=command.signal,
-        why=why_killed(job) if job.kill_order else "",
+        why=job.why if job.kill_order else "",
         cpu_us=command.cpu_us,
         max_rss_kib=command.max_rss_kib,
     )
@@ -151,6 +165,30 @@ def why_killed(job: JobRecord) -> str:
     Return LSF's termination reason of a job that somebody asked to kill.
     """
     return TERM_OWNER if job.kill_actor == job.spec.user else TERM_ADMIN
+
+
+def suspended(state: State, command: JobSuspendedReport, actor: str) -> NewEvents:
+    """
+    Take in that an attempt was stopped as ordered.
+    """
+    job, problem = _attempt(state, command)
+    if job is not None and not problem and not job.suspend_order:
+        problem = "no such order is open"
+    if job is None or problem:
+        return _ignored("suspended", command, problem)
+    return _with_worker_back(state, command, job, JobSuspended(attempt=command.attempt))
+
+
+def resumed(state: State, command: JobResumedReport, actor: str) -> NewEvents:
+    """
+    Take in that an attempt goes on as ordered.
+    """
+    job, problem = _attempt(state, command)
+    if job is not None and not problem and not job.resume_order:
+        problem = "no such order is open"
+    if job is None or problem:
+        return _ignored("resumed", command, problem)
+    return _with_worker_back(state, command, job, JobResumed(attempt=command.attempt))
 
 
 def order_done(state: State, command: OrderDoneReport, actor: str) -> NewEvents:
@@ -235,5 +273,7 @@ HANDLE: Final[dict[Any, Any]] = {
     JobStartedReport: started,
     JobCouldNotStartReport: could_not_start,
     JobFinishedReport: finished,
+    JobSuspendedReport: suspended,
+    JobResumedReport: resumed,
     OrderDoneReport: order_done,
 }

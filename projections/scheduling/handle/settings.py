@@ -10,6 +10,7 @@ from domain.commands.settings import (
     CloseWorker,
     DefineCluster,
     DefineQueue,
+    DefineResource,
     OpenWorker,
     SetQueue,
     StartScheduler,
@@ -24,11 +25,13 @@ from domain.events.queues import (
     QueueInactivated,
     QueueOpened,
 )
+from domain.events.resources import ResourceDefined
 from domain.events.scheduler import ClusterDefined, SchedulerStarted, SchedulerStopped
 from domain.events.workers import WorkerClosed, WorkerOpened
-from domain.ids import CLUSTER, SCHEDULER, queue_stream, worker_stream
+from domain.ids import CLUSTER, SCHEDULER, queue_stream, resource_stream, worker_stream
+from domain.resources import check_descriptor
 from projections.scheduling.handle.answers import NewEvents
-from projections.scheduling.placement.runner import SERIAL
+from projections.scheduling.placement.runner import FRAMEWORK
 from projections.scheduling.state import State
 
 
@@ -62,7 +65,7 @@ def define_cluster(state: State, command: DefineCluster, actor: str) -> NewEvent
     pickers = [plugin.name for plugin in state.stored.pickers]
     if settings.picker not in pickers:
         raise Refused("picker", f"must be one of {', '.join(pickers)}", settings.picker)
-    allocators = [plugin.name for plugin in state.stored.allocators if plugin.name != SERIAL]
+    allocators = [plugin.name for plugin in state.stored.allocators if plugin.name not in FRAMEWORK]
     if not settings.allocators:
         raise Refused("allocators", "must name one at least")
     for name in settings.allocators:
@@ -73,6 +76,16 @@ def define_cluster(state: State, command: DefineCluster, actor: str) -> NewEvent
     if state.stored.cluster == settings:
         return []
     return [(CLUSTER, ClusterDefined(settings=settings))]
+
+
+def define_resource(state: State, command: DefineResource, actor: str) -> NewEvents:
+    """
+    Say what a resource is; saying the same again changes nothing.
+    """
+    descriptor = check_descriptor(command.descriptor)
+    if state.stored.resources.get(descriptor.name) == descriptor:
+        return []
+    return [(resource_stream(descriptor.name), ResourceDefined(descriptor=descriptor))]
 
 
 def define_queue(state: State, command: DefineQueue, actor: str) -> NewEvents:
@@ -131,6 +144,7 @@ HANDLE: Final[dict[Any, Any]] = {
     StopScheduler: stop_scheduler,
     DefineCluster: define_cluster,
     DefineQueue: define_queue,
+    DefineResource: define_resource,
     SetQueue: set_queue,
     CloseWorker: close_worker,
     OpenWorker: open_worker,

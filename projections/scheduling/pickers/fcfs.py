@@ -1,7 +1,8 @@
 """
 First come, first served: greedy (``builtin_fcfs``) and strict (``strict_fcfs``).
 
-Order: queue priority (high first), job priority (high first), queue time, job number, array index.
+Order: queue priority (high first), job priority (high first), place (as moved by top and bottom), queue
+time, job number, array index.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import final
 from projections.scheduling.pickers.protocol import PickerView
 from projections.scheduling.records import JobRecord, QueueRecord
 
-Key = tuple[int, int, int, int, int, int]
+Key = tuple[int, int, int, int, int, int, int]
 Entry = tuple[Key, JobRecord]
 Heap = list[Entry]
 
@@ -35,7 +36,8 @@ class _Order:
         """
         self._pushes += 1
         priority, wish = self.view.queue_of(job).spec.priority, job.spec.user_priority
-        key = (-priority, -wish, job.queue_us, job.number, job.index, self._pushes)
+        age = (job.queue_us, job.number, job.index)
+        key = (-priority, -wish, job.place, *age, self._pushes)
         self.keys[job.stream] = key
         heappush(heap, (key, job))
 
@@ -119,7 +121,7 @@ class BuiltinFcfs:
         group = self._groups.get(fingerprint)
         if group is None:
             group = self._groups[fingerprint] = _Group(fingerprint)
-        self._order.push(group.known if job.reason_set else group.fresh, job)
+        self._order.push(group.known if self._view.knows_reasons(job) else group.fresh, job)
         self._pushed[fingerprint] = group
 
     def on_job_state_change(self, job: JobRecord) -> None:
@@ -223,7 +225,7 @@ class StrictFcfs:
         self._heap: Heap = []
         self._aside: Heap = []
         self._blocker: JobRecord | None = None
-        self._proved: tuple[str, int] = ("", -1)
+        self._proved: tuple[str, str, int] = ("", "", -1)
 
     def fini(self) -> None:
         self._heap.clear()
@@ -251,14 +253,15 @@ class StrictFcfs:
             if not self._view.is_ready(job):
                 self._aside.append(heappop(self._heap))
                 continue
-            if job.reason_set and self._proved == (job.stream, self._epoch(job)):
+            if job.reason_set and self._proved == self._mark(job):
                 self._blocker = job
                 return None
             return job
         return None
 
-    def _epoch(self, job: JobRecord) -> int:
-        return self._view.epoch_of(self._view.fingerprint_of(job))
+    def _mark(self, job: JobRecord) -> tuple[str, str, int]:
+        fingerprint = self._view.fingerprint_of(job)
+        return job.stream, fingerprint, self._view.epoch_of(fingerprint)
 
     def on_dispatch(self, job: JobRecord) -> None:
         """
@@ -267,7 +270,7 @@ class StrictFcfs:
 
     def on_pend(self, job: JobRecord) -> None:
         self._blocker = job
-        self._proved = (job.stream, self._epoch(job))
+        self._proved = self._mark(job)
 
     def end_session(self) -> None:
         for entry in self._aside:

@@ -32,6 +32,12 @@ class PickerView(Protocol):
         """
         ...
 
+    def knows_reasons(self, job: JobRecord) -> bool:
+        """
+        Say whether the job is in the reason set of its request, not in none or another one.
+        """
+        ...
+
     def changes(self) -> int:
         """
         Return a count that rises with everything that may change the outcome or the reasons of any

@@ -28,6 +28,8 @@ class SeqJob:
 
     name = "seqjob"
     version = 1
+    failing = "whole"
+    is_monotone = True
 
     def accepts(self, tasks: int) -> bool:
         """
@@ -59,6 +61,8 @@ class ParJob:
 
     name = "parjob"
     version = 1
+    failing = "even"
+    is_monotone = False
 
     def accepts(self, tasks: int) -> bool:
         """
@@ -156,6 +160,8 @@ class Fill:
 
     name = "fill"
     version = 1
+    failing = "whole"
+    is_monotone = True
 
     def accepts(self, tasks: int) -> bool:
         """

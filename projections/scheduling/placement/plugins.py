@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from projections.scheduling.capacity import Capacity, Column
-from projections.scheduling.request import Request
+from projections.scheduling.request import Part
 
 Picked = list[tuple[Column, int]]
-"""Hosts that were picked, in claim order: arrays of host numbers, each with the tasks per host."""
+"""Hosts that were picked, in claim order: arrays of places in host order, each with the tasks per
+host."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -20,9 +21,14 @@ class Plan:
     """
     Partition tasks into buckets, one bucket a host; ``groups`` holds (count of buckets, tasks in
     each), in order.
+
+    Args:
+        pins: The place of each bucket's host, where the plan was cut for certain hosts; otherwise
+            each bucket takes the first host that fits.
     """
 
     groups: tuple[tuple[int, int], ...]
+    pins: tuple[int, ...] = ()
 
     def buckets(self) -> Iterator[int]:
         """
@@ -31,6 +37,13 @@ class Plan:
         for count, tasks in self.groups:
             for _ in range(count):
                 yield tasks
+
+    @property
+    def bucket_count(self) -> int:
+        """
+        Return how many hosts it needs.
+        """
+        return sum(count for count, _ in self.groups)
 
     @property
     def is_empty(self) -> bool:
@@ -44,15 +57,18 @@ class Plan:
 @dataclass(slots=True, frozen=True)
 class View:
     """
-    Hold what the runner and the plan generators may look at: the request, the hosts in host order
-    that match it, and how many tasks each could take now.
+    Hold what plan generators may look at: the primary that is placed, and the hosts that match it,
+    in host order.
 
-    ``fits`` is 0 on a host that doesn't match.
+    Args:
+        fits: How many tasks each could take now; 0 where none.
+        hosts: Their numbers, None when they are all hosts of the cluster in order of joining.
     """
 
-    request: Request
+    part: Part
     capacity: Capacity
     fits: Column
+    hosts: Column | None = None
 
 
 class Allocator(Protocol):
@@ -81,7 +97,14 @@ class Allocator(Protocol):
 class FastAllocator(Allocator, Protocol):
     """
     Be an allocator that can also say at once which hosts the runner would come to pick.
+
+    ``failing`` says which plans it tried in vain when it finds nothing: "even" partitions, or the
+    "whole" on one host; "" when its plans must be run to know. ``is_monotone`` says that a count
+    can be placed whenever a greater one can.
     """
+
+    failing: str
+    is_monotone: bool
 
     def find(self, tasks: int, view: View, total: int) -> Picked | None:
         """

@@ -1,92 +1,141 @@
 """
 What a failed placement leaves behind: which hosts were short of what.
 
-``PendRecord`` collects it as the plain runner goes. ``reasons_of_columns`` gives the same from the
-columns.
+The plain runner collects it host by host; ``smallest_failed`` gives the same from the columns for
+the built-in allocators, and ``Scan`` plan by plan for all others.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from domain.allocations import HostSpan
 from domain.amounts import MEM, SLOTS
 from domain.reasons import PendReason, ReasonCode
+from domain.resreq.syntax import Per, SpanForm
 from projections.scheduling.capacity import Capacity, Column, Mask
-from projections.scheduling.request import MILLI, Request, need_of
+from projections.scheduling.placement.ground import Ground
+from projections.scheduling.request import (
+    MILLI,
+    HostNeed,
+    Part,
+    SharedNeed,
+    Threshold,
+    Usage,
+)
 
-__all__ = ["MEM", "PendRecord", "available_column", "status_reasons", "tasks_by_resource"]
+__all__ = ["MEM", "Check", "checks_of", "spans_of", "status_reasons"]
 
 
-@dataclass(slots=True)
-class PendRecord:
+@dataclass(slots=True, frozen=True)
+class Check:
     """
-    Collect shortages: (resource, host) -> the smallest amount that was tried and didn't fit.
+    Check one thing that a host must have.
+
+    Args:
+        available: What each host of the cluster has, in thousandths.
+        requested: A bucket's tasks -> what it asks for, in thousandths.
+        limit: The most tasks that matter -> how many tasks each host could take by this alone.
     """
 
-    shortages: dict[tuple[str, int], int] = field(default_factory=dict)
-    whole: list[PendReason] = field(default_factory=list)
-
-    def add(self, resource: str, host: int, requested_milli: int) -> None:
-        """
-        Record that a host was short, once per resource, with the smallest amount.
-        """
-        known = self.shortages.get((resource, host))
-        if known is None or requested_milli < known:
-            self.shortages[resource, host] = requested_milli
-
-    def add_whole(self, code: ReasonCode, detail: str = "") -> None:
-        """
-        Record a reason of the whole job.
-        """
-        reason = PendReason(code=code, detail=detail)
-        if reason not in self.whole:
-            self.whole.append(reason)
-
-    def reasons(self, request: Request, capacity: Capacity) -> tuple[PendReason, ...]:
-        """
-        Return every reason: of the whole job, of hosts that take no jobs, and of hosts that are
-        short.
-        """
-        found = list(self.whole)
-        for resource in (SLOTS, *(need.resource for need in request.needs)):
-            found += _reasons_of_resource(self.shortages, resource, capacity)
-        return tuple(found)
+    code: ReasonCode
+    resource: str
+    available: Column
+    requested: Callable[[int], int]
+    limit: Callable[[int], Column]
 
 
-def _reasons_of_resource(
-    shortages: dict[tuple[str, int], int], resource: str, capacity: Capacity
-) -> list[PendReason]:
+def checks_of(part: Part, usage: Usage, ground: Ground, tasks: int) -> list[Check]:
     """
-    Group one resource's shortages by the amount requested, smallest first.
+    Return what a host must have for a primary: slots, then each amount, then each threshold.
+
+    Args:
+        tasks: Of how many tasks the job is, for amounts per job.
     """
-    by_amount: dict[int, list[int]] = {}
-    for (name, host), requested in shortages.items():
-        if name == resource:
-            by_amount.setdefault(requested, []).append(host)
-    code = ReasonCode.HOST_SLOTS if resource == SLOTS else ReasonCode.HOST_JOB_RUSAGE
-    available = available_column(capacity, resource)
-    return [
-        PendReason(
-            code=code,
-            resource=resource,
-            requested_milli=requested,
-            hosts=spans_of(np.array(sorted(by_amount[requested])), available),
-        )
-        for requested in sorted(by_amount)
-    ]
+    checks = [_slots(part, ground)]
+    for need in usage.needs:
+        checks.append(_amount(need, ground, tasks))
+    for pooled in usage.pooled:
+        checks.append(_pooled(pooled, ground))
+    for threshold in usage.thresholds:
+        checks.append(_threshold(threshold, ground))
+    return checks
 
 
-def available_column(capacity: Capacity, resource: str) -> Column:
+def slot_code(part: Part) -> ReasonCode:
     """
-    Return what each host has available, in thousandths; nothing where no host has such a resource.
+    Return the code of a host that is short of slots: with a span of a fixed tile, the tile doesn't
+    fit.
     """
-    if resource == SLOTS:
-        return capacity.usable * MILLI
-    column = capacity.resources.get(resource)
-    return np.zeros(capacity.hosts, np.int64) if column is None else column.available
+    if part.span is None or (part.span.form is SpanForm.STRIPE and not part.span.count):
+        return ReasonCode.HOST_SLOTS
+    return ReasonCode.JOB_NO_SPAN
+
+
+def _slots(part: Part, ground: Ground) -> Check:
+    return Check(
+        slot_code(part),
+        SLOTS,
+        ground.usable * MILLI,
+        lambda tasks: tasks * MILLI,
+        lambda most: ground.usable,
+    )
+
+
+def _amount(need: HostNeed, ground: Ground, tasks: int) -> Check:
+    if need.per is Per.JOB:
+        need = HostNeed(need.resource, need.milli, need.per, tasks)
+    available = ground.available(need.resource)
+    return Check(
+        ReasonCode.HOST_JOB_RUSAGE,
+        need.resource,
+        available,
+        need.of,
+        lambda most: most_tasks(need, available, most),
+    )
+
+
+def most_tasks(need: HostNeed, available: Column, most: int) -> Column:
+    """
+    Return how many tasks, up to ``most``, hosts with so much available could take.
+    """
+    if need.per is Per.TASK:
+        return available // need.milli
+    if need.per is Per.HOST:
+        return np.where(available >= need.milli, most, 0)
+    # t tasks take ceil(milli * t / tasks), which fits exactly if milli * t <= available * tasks.
+    if need.milli * need.tasks >= 2**62:
+        exact = [min(each, need.milli) * need.tasks // need.milli for each in available.tolist()]
+        return np.array(exact, np.int64)
+    return np.minimum(available, need.milli) * need.tasks // need.milli
+
+
+def _pooled(need: SharedNeed, ground: Ground) -> Check:
+    per = Per.TASK if need.per is Per.TASK else Per.HOST
+    return _amount(HostNeed(need.resource, need.milli, per), ground, 1)
+
+
+def _threshold(threshold: Threshold, ground: Ground) -> Check:
+    """
+    Check a bound of what must be there before; what a host doesn't have or report meets none.
+    """
+    amounts = ground.capacity.selector.amounts(threshold.resource, ground)
+    if threshold.is_ceiling:
+        good = (amounts <= threshold.milli) & (amounts >= 0)
+    else:
+        good = amounts >= threshold.milli
+    if ground.is_empty and threshold.is_ceiling:
+        good = np.ones(len(amounts), np.bool_)
+    return Check(
+        ReasonCode.HOST_JOB_RUSAGE,
+        threshold.resource,
+        np.maximum(amounts, 0),
+        lambda tasks: threshold.milli,
+        lambda most: np.where(good, most, 0),
+    )
 
 
 def spans_of(hosts: Column, available: Column) -> tuple[HostSpan, ...]:
@@ -104,25 +153,8 @@ def spans_of(hosts: Column, available: Column) -> tuple[HostSpan, ...]:
     )
 
 
-def tasks_by_resource(request: Request, capacity: Capacity, tasks_limit: int) -> list[Column]:
-    """
-    Return, for slots and then for each need, how many tasks each host could take by that resource
-    alone.
-
-    An amount per host that fits doesn't bound the tasks: it then counts as ``tasks_limit``.
-    """
-    columns = [capacity.usable]
-    for need in request.needs:
-        available = available_column(capacity, need.resource)
-        if need.per_task and need.milli:
-            columns.append(available // need.milli)
-        else:
-            columns.append(np.where(available >= need.milli, tasks_limit, 0))
-    return columns
-
-
 def status_reasons(
-    capacity: Capacity, closed: Mask, unreachable: Mask, left: Mask
+    capacity: Capacity, causes: list[tuple[ReasonCode, Mask]]
 ) -> list[PendReason]:
     """
     Return the reasons of hosts that take no jobs, whatever the job.
@@ -130,16 +162,14 @@ def status_reasons(
     if capacity.hosts == 0:
         return [PendReason(code=ReasonCode.NO_HOSTS)]
     nothing = np.zeros(capacity.hosts, np.int64)
-    masks = (
-        (ReasonCode.HOST_DISABLED, closed),
-        (ReasonCode.SBD_UNREACH, unreachable),
-        (ReasonCode.LOAD_UNAVAIL, left),
-    )
     return [
         PendReason(code=code, hosts=spans_of(np.flatnonzero(mask), nothing))
-        for code, mask in masks
+        for code, mask in causes
         if mask.any()
     ]
+
+
+# ------------------------------------------------------------------ buckets that failed on a host
 
 
 def smallest_failed(tasks: int, fits: Column, limit: Column, *, even: bool) -> Column:
@@ -156,11 +186,10 @@ def smallest_failed(tasks: int, fits: Column, limit: Column, *, even: bool) -> C
     q + 1:
 
     1. where r > hosts that can take q + 1: the bucket q + 1 scans every unclaimed host in vain, so
-    every host that
-       can't take q + 1 is noted with it;
+       every host that can't take q + 1 is noted with it;
     2. else the bucket q scans every unclaimed host in vain, so every host that can't take q is
-    noted with q, and the
-       hosts before the r-th that can take q + 1 are noted with q + 1 where they can't.
+       noted with q, and the hosts before the r-th that can take q + 1 are noted with q + 1 where
+       they can't.
     """
     best = np.where((fits < tasks) & (limit < tasks), tasks, 0)
     if not even:
@@ -210,49 +239,23 @@ def _note_quotient(tasks: int, each: int, fits: Column, limit: Column, best: Col
         np.copyto(best, each, where=(fits < each) & (limit < each))
 
 
-def reasons_of_columns(
-    request: Request, capacity: Capacity, fits: Column, matching: Mask, *, even: bool
-) -> list[PendReason]:
+def reasons_of_sizes(check: Check, sizes: Column, hosts: Column) -> list[PendReason]:
     """
-    Return the shortages of a placement whose every plan failed, from the columns.
+    Return the reasons of one check, smallest amount first.
 
-    Equivalent to: the ``PendRecord`` of the plain runner. ``matching`` masks the hosts that were
-    candidates.
+    Args:
+        sizes: Per place in host order, the smallest bucket that failed by this check, 0 for none.
+        hosts: The number of each place.
     """
-    tasks = request.tasks_min
-    found: list[PendReason] = []
-    names = (SLOTS, *(need.resource for need in request.needs))
-    numbers = np.flatnonzero(matching)
-    limits = tasks_by_resource(request, capacity, tasks)
-    for place, (name, limit) in enumerate(zip(names, limits, strict=True)):
-        sizes = smallest_failed(tasks, fits[numbers], np.minimum(limit[numbers], tasks), even=even)
-        code = ReasonCode.HOST_SLOTS if name == SLOTS else ReasonCode.HOST_JOB_RUSAGE
-        available = available_column(capacity, name)
-        for requested, hosts in _by_requested(request, place, sizes, numbers):
-            found.append(
-                PendReason(
-                    code=code,
-                    resource=name,
-                    requested_milli=requested,
-                    hosts=spans_of(hosts, available),
-                )
-            )
-    return found
-
-
-def _by_requested(
-    request: Request, place: int, sizes: Column, numbers: Column
-) -> list[tuple[int, Column]]:
-    """
-    Return (amount requested in thousandths, hosts), smallest amount first; an amount per host is
-    one amount.
-    """
-    if place and not request.needs[place - 1].per_task:
-        hosts = numbers[sizes > 0]
-        return [(request.needs[place - 1].milli, hosts)] if len(hosts) else []
-    amounts = []
+    by_amount: dict[int, list[Column]] = {}
     for size in np.unique(sizes[sizes > 0]).tolist():
-        need = request.needs[place - 1] if place else None
-        requested = size * MILLI if need is None else need_of(need, size)
-        amounts.append((requested, numbers[sizes == size]))
-    return amounts
+        by_amount.setdefault(check.requested(size), []).append(hosts[sizes == size])
+    return [
+        PendReason(
+            code=check.code,
+            resource=check.resource,
+            requested_milli=requested,
+            hosts=spans_of(np.sort(np.concatenate(found)), check.available),
+        )
+        for requested, found in sorted(by_amount.items())
+    ]

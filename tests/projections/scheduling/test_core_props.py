@@ -12,10 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.amounts import MEM, Amount
-from domain.commands import KillJob, MarkUnreachable, WorkerReport
+from domain.arrays import ArraySpec, IndexRange
+from domain.commands import (
+    DefineQueue,
+    KillJob,
+    MarkUnreachable,
+    MoveJob,
+    RequeueJob,
+    ResumeJob,
+    StopJob,
+    SwitchJob,
+    WorkerReport,
+)
 from domain.errors import XceError
 from domain.events.workers import JobUsage
 from domain.job_states import ENDED, LIVE
+from domain.jobs import ExitRules, JobLimits
+from domain.queues import QueueSpec
+from domain.windows import parse_windows
 from projections.scheduling.core import Core
 from projections.scheduling.records import StoredState
 from projections.scheduling.snapshot import load_state
@@ -23,6 +37,25 @@ from projections.scheduling.state import State
 from tests.builders import MB_MILLI, SECOND_US, a_host, a_job, some_settings
 from tests.scenario import Scenario
 
+LIVES = st.fixed_dictionaries(
+    {},
+    optional={
+        "array": st.builds(
+            ArraySpec,
+            ranges=st.just((IndexRange(start=1, end=3),)),
+            started_max=st.sampled_from([None, 1, 2]),
+        ),
+        "dependency_text": st.sampled_from(["done(1)", "!done(2)", "ended(1) && exit(2)", "started(2)"]),
+        "begin_us": st.integers(0, 4_000).map(lambda seconds: seconds * SECOND_US),
+        "deadline_us": st.integers(0, 9_000).map(lambda seconds: seconds * SECOND_US),
+        "run_limit_us": st.integers(1, 3_000).map(lambda seconds: seconds * SECOND_US),
+        "rerunnable": st.booleans(),
+        "exits": st.just(ExitRules(requeue=(99,), success=(7,), requeue_max=2)),
+        "limits": st.just(JobLimits(memory_kib=100 * 1024)),
+        "tasks_min": st.just(2),
+        "tasks_max": st.just(2),
+    },
+)
 STEPS = st.lists(
     st.one_of(
         st.tuples(
@@ -35,6 +68,14 @@ STEPS = st.lists(
         ),
         st.tuples(st.just("submit"), st.integers(1, 4)),
         st.tuples(st.just("finish"), st.integers(0, 50)),
+        st.tuples(st.just("life"), LIVES),
+        st.tuples(st.just("end"), st.integers(0, 50), st.sampled_from([1, 7, 99])),
+        st.tuples(
+            st.sampled_from(["stop", "resume", "suspended", "resumed", "requeue", "top", "bottom"]),
+            st.integers(0, 50),
+        ),
+        st.tuples(st.just("switch"), st.integers(0, 50), st.sampled_from(["normal", "other"])),
+        st.tuples(st.just("windows"), st.sampled_from([None, "0:00-0:30", "0:10-0:20 0:40-2:00"])),
         st.tuples(st.just("kill"), st.integers(0, 50)),
         st.tuples(st.just("hold"), st.integers(0, 50)),
         st.tuples(st.just("lift"), st.integers(0, 50)),
@@ -49,6 +90,7 @@ STEPS = st.lists(
     ),
     max_size=40,
 )
+ASKED = {"stop": StopJob, "resume": ResumeJob, "requeue": RequeueJob}
 HOSTS = st.lists(st.tuples(st.integers(0, 6), st.sampled_from([None, 100, 250, 400])), max_size=5)
 CHAINS = st.sampled_from([("parjob", "fill"), ("fill",), ("parjob",)])
 PICKERS = st.sampled_from(["builtin_fcfs", "strict_fcfs"])
@@ -112,13 +154,33 @@ def _play(scenario: Scenario, step: tuple[Any, ...]) -> None:  # noqa: C901, PLR
             _report(scenario, worker, values[1], values[2])
         else:
             getattr(scenario, kind)(worker.name)
-    elif jobs and kind in ("finish", "kill", "hold", "lift"):
+    elif kind == "life":
+        scenario.submit(f"J{len(jobs)}", **values[0])
+        for job in scenario.state.stored.jobs.values():
+            scenario.ids[job.job_id] = job.job_id
+    elif kind == "windows":
+        windows = parse_windows(values[0]) if values[0] else None
+        spec = QueueSpec(priority=30, run_windows=windows)
+        scenario.command(DefineQueue(queue="normal", spec=spec))
+    elif jobs and kind not in ("close", "open", "silent", "report"):
         job = jobs[values[0] % len(jobs)]
         if kind == "finish":
             if job.allocation is not None:
                 scenario.finish(job.job_id)
         elif kind == "kill":
             scenario.command(KillJob(job_id=job.job_id))
+        elif kind == "end":
+            if job.allocation is not None:
+                scenario.finish(job.job_id, exit_code=values[1])
+        elif kind == "switch":
+            scenario.command(SwitchJob(job_id=job.job_id, queue=values[1]))
+        elif kind in ("top", "bottom"):
+            scenario.command(MoveJob.model_validate({"job_id": job.job_id, "to": kind}))
+        elif kind in ASKED:
+            scenario.command(ASKED[kind](job_id=job.job_id))
+        elif kind in ("suspended", "resumed"):
+            if job.allocation is not None:
+                getattr(scenario, kind)(job.job_id)
         else:
             getattr(scenario, kind)(job.job_id)
 

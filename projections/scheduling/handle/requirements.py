@@ -1,0 +1,107 @@
+"""
+Check a job's resource requirement against what the cluster has, and parse it.
+
+A requirement is stored as written and parsed: loading never parses again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from domain.errors import Refused
+from domain.jobs import JobSpec
+from domain.resources import ResourceLayer
+from domain.resreq import parse
+from domain.resreq.check import check
+from domain.resreq.merge import terms_of
+from domain.resreq.syntax import Per, Requirement, RusageTerm
+from domain.resreq.tasks import TaskRange, check_tasks
+from domain.units import MILLI, show_milli
+from projections.scheduling.state import State
+
+FIELD: Final = "resreq"
+
+
+def with_requirement(state: State, spec: JobSpec) -> JobSpec:
+    """
+    Return the job with its requirement parsed and checked.
+
+    Raises:
+        Refused: It isn't understood, names what nobody has, or asks for what can't be done.
+    """
+    if not spec.resreq:
+        if spec.requirement is not None and not state.is_known(spec.requirement):
+            _check(state, check(spec.requirement, state.catalogue))
+        if spec.requirement is not None:
+            _check_tasks(spec, spec.requirement)
+        return spec
+    requirement = state.parsed.get(spec.resreq)
+    if requirement is None:
+        requirement = _parsed(state, spec.resreq)
+        state.remember_parsed(spec.resreq, requirement)
+    _check_tasks(spec, requirement)
+    return spec.model_copy(update={"requirement": requirement})
+
+
+def _parsed(state: State, texts: tuple[str, ...]) -> Requirement:
+    catalogue = state.catalogue
+    settings = catalogue.parse_settings(state.settings().memory_unit)
+    requirement = check(parse(texts, settings), catalogue, texts=texts)
+    _check(state, requirement)
+    return requirement
+
+
+def _check_tasks(spec: JobSpec, requirement: Requirement) -> None:
+    """
+    Refuse counts of a compound that -n contradicts; -n 1 is what a job has that gave none.
+    """
+    if requirement.is_simple:
+        return
+    was_given = (spec.tasks_min, spec.tasks_max) != (1, 1)
+    check_tasks(requirement, TaskRange(spec.tasks_min, spec.tasks_max) if was_given else None)
+
+
+def _check(state: State, requirement: Requirement) -> None:
+    """
+    Refuse what the language can say and nobody could carry out.
+    """
+    for term in terms_of(requirement):
+        _check_term(state, term)
+    for compound in requirement.compounds:
+        for primary in compound.primaries:
+            affinity = primary.affinity
+            if affinity is None:
+                continue
+            name = f"{affinity.unit}s"
+            if name not in state.capacity.resources:
+                rule = f"affinity counts {name}, and no host has {name} to count"
+                raise Refused(FIELD, rule, f"affinity[{affinity.unit}({affinity.count})]")
+
+
+def _check_term(state: State, term: RusageTerm) -> None:
+    found = state.catalogue.get(term.resource)
+    if found is None:
+        return
+    if found.is_load and found.lower_is_better:
+        rule = f"{term.resource} can't be reserved: less of it is better, so nothing holds it"
+        raise Refused(FIELD, rule, term.resource, "Ask for it in select[...] instead.")
+    if found.layer is ResourceLayer.INSTANCE and (term.milli % MILLI or term.per is Per.JOB):
+        rule = f"{term.resource} comes in whole units, for each task or host"
+        raise Refused(FIELD, rule, show_milli(term.milli))
+
+
+def notes_of(requirement: Requirement | None) -> tuple[str, ...]:
+    """
+    Return what of a requirement is kept but not carried out yet, for whoever submits it.
+    """
+    if requirement is None:
+        return ()
+    timed = [
+        term.resource
+        for term in terms_of(requirement)
+        if term.duration_us is not None or term.is_decaying or term.phases
+    ]
+    return tuple(
+        f"{name} is held until the job ends: duration and decay aren't carried out yet"
+        for name in dict.fromkeys(timed)
+    )

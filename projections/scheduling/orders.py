@@ -1,0 +1,242 @@
+"""
+What a session does to started jobs before it looks at waiting ones: end, put back, stop, let go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from domain.amounts import MEM
+from domain.event import Event
+from domain.events.jobs import (
+    JobEnded,
+    JobKillOrdered,
+    JobRequeued,
+    JobResumeOrdered,
+    JobSuspendOrdered,
+)
+from domain.job_states import LIVE, JobState
+from projections.scheduling.handle.reports import why_killed
+from projections.scheduling.records import JobRecord, WorkerRecord
+from projections.scheduling.state import State
+from projections.scheduling.watches import order_of
+
+TERM_RUNLIMIT: Final = "TERM_RUNLIMIT"
+TERM_DEADLINE: Final = "TERM_DEADLINE"
+TERM_MEMLIMIT: Final = "TERM_MEMLIMIT"
+TERM_CPULIMIT: Final = "TERM_CPULIMIT"
+TERM_PROCESSLIMIT: Final = "TERM_PROCESSLIMIT"
+TERM_LOST_HOST: Final = "TERM_LOST_HOST"
+TERM_REQUEUE_OWNER: Final = "TERM_REQUEUE_OWNER"
+SUSP_USER_STOP: Final = "SUSP_USER_STOP"
+SUSP_ADMIN_STOP: Final = "SUSP_ADMIN_STOP"
+SUSP_QUEUE_WINDOW: Final = "SUSP_QUEUE_WINDOW"
+KIB_MILLI: Final = 1_000
+
+Decide = Callable[[str, Event], None]
+
+
+class Orders:
+    """
+    Give the orders of one session.
+
+    Args:
+        state: The core's state.
+        decide: Takes a decision and applies it at once.
+        now_us: The session's time.
+    """
+
+    def __init__(self, state: State, decide: Decide, now_us: int) -> None:
+        self._state = state
+        self._decide = decide
+        self._now_us = now_us
+
+    def carry_out(self) -> None:
+        """
+        Decide everything that doesn't wait for a host, in one fixed order.
+        """
+        self._end_what_reached_its_limit(self._state.due(self._now_us))
+        self._give_up_lost_jobs()
+        self._end_what_is_unwanted()
+        self._put_back()
+        self._stop_and_let_go_on()
+
+    # -- ends
+
+    def _end_what_reached_its_limit(self, due: Iterable[JobRecord]) -> None:
+        """
+        End jobs that reached a moment or an amount at which they must end; a waiting one whose
+        moment to begin has come is looked at again.
+        """
+        for job in due:
+            why = self._limit_reached(job)
+            if why and job.state in LIVE:
+                self._order_kill(job, why)
+            elif why:
+                self._decide(job.stream, JobEnded(why=why))
+            elif job.state is JobState.PEND:
+                self._state.unchecked[job.stream] = job
+        over = self._state.over_limit
+        for job in sorted(over.values(), key=order_of):
+            why = usage_limit_reached(job)
+            if why and job.state in LIVE:
+                self._order_kill(job, why)
+        over.clear()
+
+    def _limit_reached(self, job: JobRecord) -> str:
+        deadline = job.spec.deadline_us
+        if deadline is not None and deadline <= self._now_us:
+            return TERM_DEADLINE
+        limit = self._state.run_limit_us(job)
+        if limit is None or job.state is not JobState.RUN:
+            return ""
+        run_us = job.run_us + self._now_us - job.since_us
+        return TERM_RUNLIMIT if run_us >= limit else ""
+
+    def _end_what_is_unwanted(self) -> None:
+        """
+        End pending jobs that somebody wants ended, and order the workers of started ones to.
+        """
+        for job in sorted(self._state.kills.values(), key=order_of):
+            if job.state in LIVE:
+                wanted = job.kill_actor is not None
+                self._order_kill(job, why_killed(job) if wanted else TERM_REQUEUE_OWNER)
+            else:
+                self._decide(job.stream, JobEnded(why=why_killed(job)))
+
+    def _order_kill(self, job: JobRecord, why: str) -> None:
+        if job.kill_order:
+            return
+        worker = self._worker(job)
+        event = JobKillOrdered(
+            attempt=job.attempt,
+            worker=worker.name,
+            order_number=worker.last_order + 1,
+            why=why,
+        )
+        self._decide(job.stream, event)
+
+    def _worker(self, job: JobRecord) -> WorkerRecord:
+        assert job.allocation is not None, job.stream
+        return self._state.hosts[job.allocation.runs[0].first]
+
+    # -- back to pending
+
+    def _give_up_lost_jobs(self) -> None:
+        """
+        Put back or end the jobs of hosts that have been silent for longer than the grace time.
+        """
+        settings = self._state.settings()
+        if settings.lost_jobs == "keep" or not self._state.lost_hosts:
+            return
+        given_up = {
+            worker.number
+            for worker in self._state.lost_hosts.values()
+            if self._now_us >= lost_since_us(self._state, worker) + settings.lost_grace_us
+        }
+        lost = [
+            job
+            for job in self._state.live.values()
+            if job.state is JobState.UNKWN
+            and job.allocation is not None
+            and job.allocation.runs[0].first in given_up
+        ]
+        for job in sorted(lost, key=order_of):
+            if self._state.is_rerunnable(job) and job.kill_actor is None:
+                self._decide(job.stream, JobRequeued(why="lost host", to_top=True))
+            else:
+                self._decide(job.stream, JobEnded(why=TERM_LOST_HOST))
+
+    def _put_back(self) -> None:
+        """
+        Put back jobs that ended with an exit value which says so, or because somebody asked.
+        """
+        for job in sorted(self._state.requeues.values(), key=order_of):
+            event = JobRequeued(
+                why=job.requeue_why,
+                hold=job.requeue_hold,
+                to_top=job.requeue_why == "exit value",
+            )
+            self._decide(job.stream, event)
+
+    # -- stop and go on
+
+    def _stop_and_let_go_on(self) -> None:
+        """
+        Stop what users or windows want stopped; let go on what nothing keeps stopped any more.
+        """
+        self._note_windows()
+        for job in sorted(self._state.demands.values(), key=order_of):
+            self._look_at(job)
+        self._state.demands = {
+            stream: job for stream, job in self._state.demands.items() if job.state is not JobState.RUN
+        }
+
+    def _note_windows(self) -> None:
+        """
+        Look at the started jobs of queues whose run window has closed.
+        """
+        queues = self._state.stored.queues
+        closed = {
+            name
+            for name, is_open in self._state.run_windows_open.items()
+            if not is_open and name in queues
+        }
+        if closed:
+            for stream, job in self._state.live.items():
+                if job.spec.queue in closed and job.state is JobState.RUN:
+                    self._state.demands[stream] = job
+
+    def _look_at(self, job: JobRecord) -> None:
+        window_open = self._state.run_windows_open.get(job.spec.queue, True)
+        if job.kill_order or job.suspend_order or job.resume_order:
+            return
+        if job.state is JobState.RUN and job.stop_actor is not None:
+            by_user = job.stop_actor == job.spec.user
+            self._suspend(job, SUSP_USER_STOP if by_user else SUSP_ADMIN_STOP)
+        elif job.state is JobState.RUN and not window_open:
+            self._suspend(job, SUSP_QUEUE_WINDOW)
+        elif job.state is JobState.SSUSP and window_open and job.stop_actor is None:
+            if job.resume_wanted or job.suspend_why == SUSP_QUEUE_WINDOW:
+                self._resume(job)
+
+    def _suspend(self, job: JobRecord, why: str) -> None:
+        worker = self._worker(job)
+        event = JobSuspendOrdered(
+            attempt=job.attempt, worker=worker.name, order_number=worker.last_order + 1, why=why
+        )
+        self._decide(job.stream, event)
+
+    def _resume(self, job: JobRecord) -> None:
+        worker = self._worker(job)
+        event = JobResumeOrdered(
+            attempt=job.attempt, worker=worker.name, order_number=worker.last_order + 1
+        )
+        self._decide(job.stream, event)
+
+
+def usage_limit_reached(job: JobRecord) -> str:
+    """
+    Return why a job must end by what it was seen to use, "" when it needn't.
+    """
+    limits = job.spec.limits
+    if limits is None:
+        return ""
+    used_kib = sum(actual.get(MEM, 0) for actual in job.actual.values()) // KIB_MILLI
+    if limits.memory_kib is not None and used_kib > limits.memory_kib:
+        return TERM_MEMLIMIT
+    if limits.cpu_us is not None and job.cpu_us > limits.cpu_us:
+        return TERM_CPULIMIT
+    if limits.processes is not None and job.processes > limits.processes:
+        return TERM_PROCESSLIMIT
+    return ""
+
+
+def lost_since_us(state: State, worker: WorkerRecord) -> int:
+    """
+    Return from when the grace time of a silent worker counts: the later of its last report and the
+    scheduler's own start.
+    """
+    return max(worker.report_us, state.stored.started_us)
+

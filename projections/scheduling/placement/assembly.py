@@ -1,0 +1,222 @@
+"""
+Build allocations from what was picked: privately, published only when complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from domain.allocations import Allocation, HostRun, Instances, SharedAmount
+from domain.amounts import Amount
+from domain.errors import InvariantBroken
+from domain.resreq.syntax import Per
+from projections.scheduling.capacity import Capacity
+from projections.scheduling.placement.ground import Ground
+from projections.scheduling.placement.plugins import Picked
+from projections.scheduling.request import MILLI, HostNeed, SharedNeed, Usage
+
+
+@dataclass(slots=True, frozen=True)
+class Found:
+    """
+    Hold what one primary was given.
+    """
+
+    runs: tuple[HostRun, ...]
+    shared: tuple[SharedAmount, ...]
+    allocator: str
+
+
+def found_of(usage: Usage, picked: Picked, allocator: str, ground: Ground) -> Found:
+    """
+    Return what a primary gets on the hosts picked for it; *picked* names them by number.
+    """
+    tasks = sum(len(hosts) * each for hosts, each in picked)
+    needs = [
+        HostNeed(need.resource, need.milli, need.per, tasks) if need.per is Per.JOB else need
+        for need in usage.needs
+    ]
+    runs = runs_of(needs, picked)
+    shared = () if not (usage.shared or usage.pooled) else _shared(usage, picked, tasks, ground)
+    return Found(runs, shared, allocator)
+
+
+def runs_of(needs: Sequence[HostNeed], picked: Picked) -> tuple[HostRun, ...]:
+    """
+    Return one share per claimed host, in claim order, neighbours with equal shares as one run.
+    """
+    runs: list[HostRun] = []
+    for hosts, tasks in picked:
+        amounts = tuple(Amount(resource=need.resource, milli=need.of(tasks)) for need in needs)
+        if len(hosts) == 1:
+            runs.append(HostRun(first=int(hosts[0]), tasks=tasks, amounts=amounts))
+            continue
+        cuts = (np.flatnonzero(np.diff(hosts) != 1) + 1).tolist()
+        edges = [0, *cuts, len(hosts)]
+        for start, stop in zip(edges, edges[1:], strict=False):
+            runs.append(
+                HostRun(first=int(hosts[start]), hosts=stop - start, tasks=tasks, amounts=amounts)
+            )
+    return joined(runs)
+
+
+def joined(runs: Sequence[HostRun]) -> tuple[HostRun, ...]:
+    """
+    Join runs that follow each other with equal shares, so that the same claims give the same runs
+    however picked.
+    """
+    if len(runs) < 2:
+        return tuple(runs)
+    found = [runs[0]]
+    for run in runs[1:]:
+        last = found[-1]
+        follows = last.first + last.hosts == run.first
+        if follows and last.tasks == run.tasks and last.amounts == run.amounts:
+            found[-1] = last.model_copy(update={"hosts": last.hosts + run.hosts})
+        else:
+            found.append(run)
+    return tuple(found)
+
+
+def _shared(
+    usage: Usage, picked: Picked, tasks: int, ground: Ground
+) -> tuple[SharedAmount, ...]:
+    """
+    Return one record per shared entry: from the one total of all hosts, or from each total that
+    the picked hosts share in.
+    """
+    hosts = sum(len(each) for each, _ in picked)
+    found = [
+        SharedAmount(resource=need.resource, milli=_times(need, tasks, hosts))
+        for need in usage.shared
+    ]
+    for need in usage.pooled:
+        for pool, amount in pool_amounts(need, picked, ground):
+            found.append(SharedAmount(resource=need.resource, milli=amount, pool=pool))
+    return tuple(found)
+
+
+def _times(need: SharedNeed, tasks: int, hosts: int) -> int:
+    return need.milli * {Per.TASK: tasks, Per.HOST: hosts}.get(need.per, 1)
+
+
+def pool_amounts(need: SharedNeed, picked: Picked, ground: Ground) -> list[tuple[int, int]]:
+    """
+    Return (pool, amount) of each total that the hosts share in.
+    """
+    found = []
+    for number, pool in enumerate(ground.capacity.pools.by_name[need.resource]):
+        inside = [(int(pool.members[hosts].sum()), tasks) for hosts, tasks in picked]
+        hosts = sum(count for count, _ in inside)
+        if hosts:
+            found.append((number, _times(need, sum(n * each for n, each in inside), hosts)))
+    return found
+
+
+def pools_hold(usage: Usage, picked: Picked, ground: Ground) -> str:
+    """
+    Return the name of a shared resource of which the hosts together would take more than is left,
+    "" when there is none.
+    """
+    for need in usage.pooled:
+        left = ground.left(need.resource)
+        if any(amount > left[pool] for pool, amount in pool_amounts(need, picked, ground)):
+            return need.resource
+    return ""
+
+
+# ----------------------------------------------------------------------------------- the whole job
+
+
+def allocation_of(
+    found: Sequence[Found], capacity: Capacity, *, alternative: int, is_exclusive: bool
+) -> Allocation:
+    """
+    Return the allocation of a job: the members of a compound merged per host, units named.
+    """
+    runs = found[0].runs if len(found) == 1 else _merged(run for each in found for run in each.runs)
+    shared = found[0].shared if len(found) == 1 else _sum_shared(found)
+    names = tuple(dict.fromkeys(each.allocator for each in found))
+    return Allocation(
+        runs=_with_units(runs, capacity),
+        shared=shared,
+        allocator="+".join(names),
+        alternative=alternative,
+        is_exclusive=is_exclusive,
+    )
+
+
+def _merged(runs: Iterable[HostRun]) -> tuple[HostRun, ...]:
+    """
+    Return one share per host, in order of its first claim, amounts of the same resource summed.
+    """
+    tasks: dict[int, int] = {}
+    amounts: dict[int, dict[str, int]] = {}
+    for run in runs:
+        for number in range(run.first, run.first + run.hosts):
+            tasks[number] = tasks.get(number, 0) + run.tasks
+            own = amounts.setdefault(number, {})
+            for amount in run.amounts:
+                own[amount.resource] = own.get(amount.resource, 0) + amount.milli
+    return joined(
+        [
+            HostRun(
+                first=number,
+                tasks=tasks[number],
+                amounts=tuple(Amount(resource=name, milli=own[name]) for name in own),
+            )
+            for number, own in amounts.items()
+        ]
+    )
+
+
+def _sum_shared(found: Sequence[Found]) -> tuple[SharedAmount, ...]:
+    sums: dict[tuple[str, int], int] = {}
+    for each in found:
+        for amount in each.shared:
+            key = (amount.resource, amount.pool)
+            sums[key] = sums.get(key, 0) + amount.milli
+    return tuple(
+        SharedAmount(resource=name, milli=milli, pool=pool) for (name, pool), milli in sums.items()
+    )
+
+
+def _with_units(runs: tuple[HostRun, ...], capacity: Capacity) -> tuple[HostRun, ...]:
+    """
+    Name the units of resources that have some: the first free ones in the host's own order.
+    """
+    if not capacity.has_units:
+        return runs
+    found: list[HostRun] = []
+    for run in runs:
+        if not any(_has_units(run, amount, capacity) for amount in run.amounts):
+            found.append(run)
+            continue
+        for number in range(run.first, run.first + run.hosts):
+            instances = tuple(
+                Instances(resource=amount.resource, units=_units(number, amount, capacity))
+                for amount in run.amounts
+                if capacity.facts[number].units.get(amount.resource)
+            )
+            found.append(
+                run.model_copy(update={"first": number, "hosts": 1, "instances": instances})
+            )
+    return tuple(found)
+
+
+def _has_units(run: HostRun, amount: Amount, capacity: Capacity) -> bool:
+    numbers = range(run.first, run.first + run.hosts)
+    return any(capacity.facts[number].units.get(amount.resource) for number in numbers)
+
+
+def _units(number: int, amount: Amount, capacity: Capacity) -> tuple[str, ...]:
+    taken = capacity.units_used.get((number, amount.resource), set())
+    units = capacity.facts[number].units[amount.resource]
+    free = [unit for unit in units if unit not in taken]
+    wanted = -(-amount.milli // MILLI)
+    if len(free) < wanted:
+        raise InvariantBroken("as many units are free as amounts are available", amount.resource)
+    return tuple(free[:wanted])

@@ -1,0 +1,177 @@
+"""
+What one placement sees of the hosts: what they have left, less what it has claimed itself.
+
+The columns of the core are read, never changed: a placement that fails or is given up leaves no
+trace, because nothing but its own ground ever held its claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from domain.allocations import HostRun, SharedAmount
+from projections.scheduling.capacity import Capacity, Column, Mask
+from projections.scheduling.facts import HostFacts
+
+
+class GroundHost:
+    """
+    Be one host as an expression sees it: what it is, and what it has left.
+    """
+
+    __slots__ = ("_facts", "_ground", "_number")
+
+    def __init__(self, ground: Ground, number: int, facts: HostFacts) -> None:
+        self._ground = ground
+        self._number = number
+        self._facts = facts
+
+    def amount_milli(self, name: str) -> int | None:
+        """
+        Return a number in thousandths, None where the host has none.
+        """
+        ground, number = self._ground, self._number
+        if name == "slots":
+            return int(ground.usable[number]) * 1000
+        if ground.has(name, number):
+            return int(ground.available(name)[number])
+        if name in ground.capacity.pools.by_name:
+            return None
+        loads = ground.capacity.loads.get(name)
+        if loads is not None and loads[number] >= 0:
+            return int(loads[number])
+        return self._facts.amount_milli(name)
+
+    def text(self, name: str) -> str | None:
+        """
+        Return the value of a text, None where the host has none.
+        """
+        return self._facts.text(name)
+
+    def flag(self, name: str) -> bool:
+        """
+        Say whether the host has a boolean.
+        """
+        return self._facts.flag(name)
+
+
+class Ground:
+    """
+    Hold what is left of one capacity.
+
+    Args:
+        is_empty: See every host open and without a job: what could ever be placed.
+    """
+
+    def __init__(self, capacity: Capacity, *, is_empty: bool = False) -> None:
+        self.capacity = capacity
+        self.is_empty = is_empty
+        self.takes: Mask = np.ones(capacity.hosts, np.bool_) if is_empty else capacity.takes_jobs
+        self.usable: Column = capacity.slots if is_empty else capacity.usable
+        self._idle: Mask | None = None
+        self._available: dict[str, Column] = {}
+        self._left: dict[str, list[int]] = {}
+
+    def copy(self) -> Ground:
+        """
+        Return a ground that begins as this one and is claimed from by itself.
+        """
+        other = Ground(self.capacity, is_empty=self.is_empty)
+        other.usable = self.usable
+        other._idle = self._idle
+        other._available = dict(self._available)
+        other._left = {name: list(left) for name, left in self._left.items()}
+        return other
+
+    def host(self, number: int) -> GroundHost:
+        """
+        Return one host as an expression sees it.
+        """
+        return GroundHost(self, number, self.capacity.facts[number])
+
+    @property
+    def idle(self) -> Mask:
+        """
+        Return which hosts run no job at all; this placement's own claims don't count.
+        """
+        if self._idle is None:
+            used = self.capacity.used == 0
+            self._idle = np.ones(self.capacity.hosts, np.bool_) if self.is_empty else used
+        return self._idle
+
+    # -- amounts
+
+    def has(self, name: str, number: int) -> bool:
+        """
+        Say whether a host has a resource, or a share in one.
+        """
+        column = self.capacity.resources.get(name)
+        if name in self.capacity.pools.by_name:
+            return bool(self.present(name)[number])
+        return column is not None and bool(column.present[number])
+
+    def present(self, name: str) -> Mask:
+        """
+        Return which hosts have a resource, or a share in one.
+        """
+        pools = self.capacity.pools.by_name.get(name)
+        if pools is not None:
+            shares = [pool.members for pool in pools]
+            found: Mask = np.logical_or.reduce(shares)
+            return found
+        column = self.capacity.resources.get(name)
+        return np.zeros(self.capacity.hosts, np.bool_) if column is None else column.present
+
+    def available(self, name: str) -> Column:
+        """
+        Return what each host has left of a resource, in thousandths; of a shared one, what is left
+        of the total it shares in.
+        """
+        found = self._available.get(name)
+        if found is None:
+            found = self._available[name] = self._amounts(name)
+        return found
+
+    def _amounts(self, name: str) -> Column:
+        if name in self.capacity.pools.by_name:
+            values = np.zeros(self.capacity.hosts, np.int64)
+            for pool, left in zip(self.capacity.pools.by_name[name], self.left(name), strict=True):
+                values[pool.members] = left
+            return values
+        column = self.capacity.resources.get(name)
+        if column is None:
+            return np.zeros(self.capacity.hosts, np.int64)
+        return column.total if self.is_empty else column.available
+
+    def left(self, name: str) -> list[int]:
+        """
+        Return what is left of each total of a shared resource; none when there is no such resource.
+        """
+        found = self._left.get(name)
+        if found is None:
+            pools = self.capacity.pools.by_name.get(name, [])
+            found = [pool.total if self.is_empty else pool.left for pool in pools]
+            self._left[name] = found
+        return found
+
+    # -- claims
+
+    def claim(self, runs: Iterable[HostRun], shared: Iterable[SharedAmount]) -> None:
+        """
+        Take what a member of a compound was given.
+        """
+        self.usable = self.usable.copy()
+        changed: dict[str, Column] = {}
+        for run in runs:
+            span = slice(run.first, run.first + run.hosts)
+            self.usable[span] -= run.tasks
+            for amount in run.amounts:
+                if amount.resource not in changed:
+                    changed[amount.resource] = self.available(amount.resource).copy()
+                changed[amount.resource][span] -= amount.milli
+        self._available.update(changed)
+        for each in shared:
+            self.left(each.resource)[each.pool] -= each.milli
+            self._available.pop(each.resource, None)

@@ -1,0 +1,140 @@
+"""
+Alternatives, compounds, primaries: any-of, all-of, one.
+
+The first alternative that can be allocated wins. The members of a compound are placed in the order
+written, each on what the earlier ones left; one that fails gives up the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from domain.allocations import Allocation
+from domain.reasons import PendReason, ReasonCode
+from domain.units import show_duration
+from projections.scheduling.capacity import Mask
+from projections.scheduling.placement.assembly import Found, allocation_of
+from projections.scheduling.placement.ground import Ground
+from projections.scheduling.placement.parts import PartPlacer
+from projections.scheduling.placement.plugins import Allocator
+from projections.scheduling.request import Branch, Part, Request
+
+PlacerOf = Callable[[Part, Request, Ground, Sequence[Allocator], Mask | None], PartPlacer]
+MembersOf = Callable[[Part], Sequence[Allocator]]
+
+
+class Levels:
+    """
+    Place one request.
+
+    Args:
+        placer_of: Makes the try of one primary: the fast or the literal one.
+        members_of: Says which allocators accept a primary.
+    """
+
+    def __init__(
+        self, request: Request, ground: Ground, placer_of: PlacerOf, members_of: MembersOf
+    ) -> None:
+        self._request = request
+        self._ground = ground
+        self._placer_of = placer_of
+        self._members_of = members_of
+        self._reasons: list[PendReason] = []
+
+    def place(self) -> Allocation | None:
+        """
+        Return the allocation that the first possible alternative gives.
+        """
+        branches = self._request.branches
+        for number, branch in enumerate(branches[: self._request.open_branches]):
+            found = self._place_branch(branch, number + 1 if len(branches) > 1 else 0)
+            if found is not None:
+                return allocation_of(
+                    found,
+                    self._ground.capacity,
+                    alternative=number + 1 if len(branches) > 1 else 0,
+                    is_exclusive=self._request.is_exclusive,
+                )
+        for number, branch in enumerate(branches):
+            if number >= self._request.open_branches:
+                detail = f"opens {show_duration(branch.delay_us)} after submission"
+                self._reasons.append(
+                    PendReason(
+                        code=ReasonCode.ALTERNATIVE_WAITS, detail=detail, alternative=number + 1
+                    )
+                )
+        return None
+
+    def reasons(self) -> tuple[PendReason, ...]:
+        """
+        Return every reason, those of each alternative and member apart.
+        """
+        return tuple(self._reasons)
+
+    # -- one alternative
+
+    def _place_branch(self, branch: Branch, alternative: int) -> list[Found] | None:
+        """
+        Place all members of one alternative, or none.
+        """
+        for group in self._groups(branch):
+            found = self._place_members(branch, group, alternative)
+            if found is not None:
+                return found
+        return None
+
+    def _groups(self, branch: Branch) -> Iterator[Mask | None]:
+        """
+        Yield the hosts that are alike in what the whole compound wants the same, the group of the
+        first host first.
+        """
+        if not branch.same:
+            yield None
+            return
+        codes = self._ground.capacity.selector.alike(branch.same)
+        taking = codes[self._ground.takes]
+        kinds, firsts = np.unique(taking, return_index=True)
+        for place in np.argsort(firsts).tolist():
+            yield codes == kinds[place]
+
+    def _place_members(
+        self, branch: Branch, group: Mask | None, alternative: int
+    ) -> list[Found] | None:
+        is_compound = len(branch.parts) > 1
+        ground = self._ground.copy() if is_compound else self._ground
+        found: list[Found] = []
+        for number, part in enumerate(branch.parts):
+            member = number + 1 if is_compound else 0
+            members = self._members_of(part)
+            if not members:
+                self._note([PendReason(code=ReasonCode.NO_ALLOCATOR)], alternative, member)
+                return None
+            placer = self._placer_of(part, self._request, ground, members, group)
+            got = placer.place()
+            if got is None:
+                self._note(placer.reasons(), alternative, member)
+                self._note_untried(branch, number + 1, alternative)
+                return None
+            found.append(got)
+            if number + 1 < len(branch.parts):
+                ground.claim(got.runs, got.shared)
+        return found
+
+    def _note(self, reasons: Sequence[PendReason], alternative: int, member: int) -> None:
+        for reason in reasons:
+            own = {"member": member} if member else {}
+            if alternative:
+                own["alternative"] = alternative
+            noted = reason.model_copy(update=own) if own else reason
+            if noted not in self._reasons:
+                self._reasons.append(noted)
+
+    def _note_untried(self, branch: Branch, first: int, alternative: int) -> None:
+        """
+        Note the members that weren't tried because an earlier one failed.
+        """
+        for number in range(first, len(branch.parts)):
+            reason = PendReason(code=ReasonCode.MEMBER_NOT_TRIED)
+            self._note([reason], alternative, number + 1)

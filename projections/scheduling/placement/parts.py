@@ -1,0 +1,362 @@
+"""
+Place one primary on one ground: its alternatives of rusage, its task range, its groups of like
+hosts, and the allocators of the chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from domain.errors import InvariantBroken, PluginFailed
+from domain.reasons import PendReason, ReasonCode
+from domain.resreq.syntax import Per
+from projections.scheduling.capacity import Column, Mask
+from projections.scheduling.placement.assembly import Found, found_of, pools_hold
+from projections.scheduling.placement.eligible import Eligible, eligible_of
+from projections.scheduling.placement.ground import Ground
+from projections.scheduling.placement.plugins import Allocator, Picked, View
+from projections.scheduling.placement.scan import Scan
+from projections.scheduling.placement.shortages import (
+    Check,
+    checks_of,
+    reasons_of_sizes,
+    smallest_failed,
+)
+from projections.scheduling.placement.span import Block
+from projections.scheduling.request import Part, Request, Usage
+
+T = TypeVar("T")
+
+
+class PartPlacer(Protocol):
+    """
+    Be one try to place one primary: ``place`` once, then ``reasons`` if it found nothing.
+    """
+
+    def place(self) -> Found | None:
+        """
+        Return what the primary is given, None when it can't be placed.
+        """
+        ...
+
+    def reasons(self) -> list[PendReason]:
+        """
+        Return why it couldn't be placed.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class Room:
+    """
+    Hold how far shared resources reach, checked once before any plan.
+
+    Args:
+        short: One reason for each entry that isn't met; then no plan is tried.
+        tasks_max: Most tasks that the shared resources allow.
+        hosts_max: Most hosts, None for any.
+    """
+
+    short: list[PendReason]
+    tasks_max: int
+    hosts_max: int | None
+
+
+def room_of(part: Part, usage: Usage, request: Request, ground: Ground) -> Room:
+    """
+    Return how far shared resources reach.
+    """
+    room = Room([], part.tasks_max, request.hosts_max)
+    for need in usage.shared:
+        left = ground.left(need.resource)[0]
+        least = need.milli * (part.tasks_min if need.per is Per.TASK else 1)
+        if left < least:
+            room.short.append(
+                PendReason(
+                    code=ReasonCode.RES_SHORT, resource=need.resource, requested_milli=least
+                )
+            )
+        elif need.per is Per.TASK:
+            room.tasks_max = min(room.tasks_max, left // need.milli)
+        elif need.per is Per.HOST:
+            most = left // need.milli
+            room.hosts_max = most if room.hosts_max is None else min(room.hosts_max, most)
+    return room
+
+
+def counts_of(members: Sequence[Allocator], least: int, most: int) -> Sequence[int]:
+    """
+    Return the counts of tasks to try, greatest first.
+    """
+    if len(members) == 1 and isinstance(members[0], Block):
+        return members[0].counts(least, most)
+    return range(most, least - 1, -1)
+
+
+def is_bound(usage: Usage, room: Room, eligible: Eligible) -> bool:
+    """
+    Say whether plans are bound by more than what each host can take.
+    """
+    joint = any(need.per is not Per.JOB for need in usage.pooled)
+    return joint or room.hosts_max is not None or eligible.firsts is not None
+
+
+@dataclass(slots=True)
+class _Tries:
+    """
+    Hold what one alternative of rusage left behind.
+    """
+
+    checks: list[Check] = field(default_factory=list)
+    whole: list[PendReason] = field(default_factory=list)
+    noted: list[tuple[Check, Column, Column]] = field(default_factory=list)
+
+
+class FastPart:
+    """
+    Place one primary by columns.
+
+    Equivalent to: ``LiteralPart``. Differs in: no plan of a built-in allocator is tried that must
+    fail, and a greatest count is found by halving where counts are monotone.
+
+    Args:
+        members: The allocators that accept it, in order.
+        group: Hosts outside of it are no candidates.
+    """
+
+    def __init__(
+        self,
+        part: Part,
+        request: Request,
+        ground: Ground,
+        members: Sequence[Allocator],
+        group: Mask | None,
+    ) -> None:
+        self._part = part
+        self._request = request
+        self._ground = ground
+        self._members = members
+        self._eligible = eligible_of(part, request, ground, group)
+        self._tries: list[_Tries] = []
+
+    def place(self) -> Found | None:
+        """
+        Return what the first alternative of rusage that can be satisfied gives.
+        """
+        for usage in self._part.usages:
+            found = self._place_usage(usage)
+            if found is not None:
+                return found
+        return None
+
+    def _place_usage(self, usage: Usage) -> Found | None:
+        part = self._part
+        room = room_of(part, usage, self._request, self._ground)
+        tries = _Tries(whole=room.short)
+        self._tries.append(tries)
+        if room.short:
+            return None
+        per_job = any(need.per is Per.JOB for need in usage.needs)
+        if per_job:
+            # The fit of a host depends on the count of tasks: each count is tried by itself.
+            counts = counts_of(self._members, part.tasks_min, room.tasks_max)
+            tried = (self._place_counts(usage, room, [count], tries) for count in counts)
+            return next((found for found in tried if found is not None), None)
+        counts = counts_of(self._members, part.tasks_min, room.tasks_max)
+        return self._place_counts(usage, room, counts, tries)
+
+    def _place_counts(
+        self, usage: Usage, room: Room, counts: Sequence[int], tries: _Tries
+    ) -> Found | None:
+        """
+        Place the greatest of some counts that can be placed.
+        """
+        most = counts[0]
+        hosts = self._eligible.hosts
+        tries.checks = checks_of(self._part, usage, self._ground, most)
+        limits = [check.limit(most)[hosts] for check in tries.checks]
+        fits = limits[0] if len(limits) == 1 else np.minimum.reduce(limits)
+        best: tuple[int, Found] | None = None
+        tries.noted = []
+        for places in self._groups():
+            bound = _Bound(self, usage, room, places)
+            found = bound.place(counts, fits[places], [limit[places] for limit in limits], tries)
+            if found is not None and (best is None or found[0] > best[0]):
+                best = found
+            if best is not None and best[0] == most:
+                break
+        return None if best is None else best[1]
+
+    def _groups(self) -> Iterator[Column | slice]:
+        """
+        Yield the places of hosts that are alike in what the primary wants the same, the group of
+        the first host first.
+        """
+        if not self._part.same:
+            yield slice(None)
+            return
+        codes = self._ground.capacity.selector.alike(self._part.same)[self._eligible.hosts]
+        kinds, firsts = np.unique(codes, return_index=True)
+        for place in np.argsort(firsts).tolist():
+            yield np.flatnonzero(codes == kinds[place])
+
+    def reasons(self) -> list[PendReason]:
+        """
+        Return why hosts don't match, then what each alternative of rusage was short of.
+        """
+        found = self._eligible.reasons()
+        for number, tries in enumerate(self._tries):
+            own = list(tries.whole)
+            for check in tries.checks:
+                sizes = np.zeros(self._ground.capacity.hosts, np.int64)
+                for noted, hosts, smallest in tries.noted:
+                    if noted is check:
+                        sizes[hosts] = smallest
+                own += reasons_of_sizes(check, sizes, np.arange(len(sizes)))
+            if not own and len(self._eligible.hosts):
+                own.append(PendReason(code=ReasonCode.JOB_SPREAD_TASK))
+            several = len(self._part.usages) > 1
+            found += [
+                each.model_copy(update={"alternative": number + 1}) if several else each
+                for each in own
+            ]
+        return found
+
+
+class _Bound:
+    """
+    Try counts on one group of hosts.
+    """
+
+    def __init__(
+        self, placer: FastPart, usage: Usage, room: Room, places: Column | slice
+    ) -> None:
+        self._ground = placer._ground
+        self._part = placer._part
+        self._members = placer._members
+        self._usage = usage
+        self._room = room
+        self._hosts = placer._eligible.hosts[places]
+        firsts = placer._eligible.firsts
+        self._firsts = None if firsts is None else firsts[places]
+        self._is_bound = is_bound(usage, room, placer._eligible)
+
+    def place(
+        self, counts: Sequence[int], fits: Column, limits: list[Column], tries: _Tries
+    ) -> tuple[int, Found] | None:
+        """
+        Return the greatest count that can be placed here, and what it gets.
+        """
+        view = View(self._part, self._ground.capacity, fits, self._hosts)
+        total = int(fits.sum())
+        within = [count for count in counts if count <= total] if len(counts) > 1 else counts
+        found = self._greatest(within, view, total, limits) if within else None
+        if found is None:
+            self._note(counts[-1], view, total, limits, tries)
+        return found
+
+    def _greatest(
+        self, counts: Sequence[int], view: View, total: int, limits: list[Column]
+    ) -> tuple[int, Found] | None:
+        first = self._try(counts[0], view, total, limits)
+        if first is not None or len(counts) == 1:
+            return None if first is None else (counts[0], first)
+        monotone = not self._is_bound and all(
+            getattr(member, "is_monotone", False) for member in self._members
+        )
+        if not monotone:
+            tried = ((count, self._try(count, view, total, limits)) for count in counts[1:])
+            return next(((count, found) for count, found in tried if found is not None), None)
+        low, high, best = 1, len(counts) - 1, None
+        while low <= high:
+            middle = (low + high) // 2
+            found = self._try(counts[middle], view, total, limits)
+            if found is None:
+                low = middle + 1
+            else:
+                best, high = (counts[middle], found), middle - 1
+        return best
+
+    def _try(self, tasks: int, view: View, total: int, limits: list[Column]) -> Found | None:
+        for member in self._members:
+            picked = guarded(member, self._call(member, tasks, view, total, limits))
+            if picked is not None:
+                numbered = [(self._hosts[places], each) for places, each in picked]
+                return found_of(self._usage, numbered, member.name, self._ground)
+        return None
+
+    def _call(
+        self, member: Allocator, tasks: int, view: View, total: int, limits: list[Column]
+    ) -> Callable[[], Picked | None]:
+        find: Callable[[int, View, int], Picked | None] | None = getattr(member, "find", None)
+        if find is not None and not self._is_bound:
+            return lambda: find(tasks, view, total)
+        return lambda: self._scan(view, limits, None).run(member.plans(tasks, view) or ())
+
+    def _scan(self, view: View, limits: list[Column], tries: _Tries | None) -> Scan:
+        def holds(picked: Picked) -> bool:
+            numbered = [(self._hosts[places], each) for places, each in picked]
+            name = pools_hold(self._usage, numbered, self._ground)
+            if name and tries is not None:
+                add_once(tries.whole, PendReason(code=ReasonCode.RES_SHORT, resource=name))
+            return not name
+
+        return Scan(
+            view.fits,
+            limits,
+            hosts_max=self._room.hosts_max,
+            firsts=self._firsts,
+            holds=holds if self._usage.pooled else None,
+        )
+
+    # -- failure
+
+    def _note(
+        self, tasks: int, view: View, total: int, limits: list[Column], tries: _Tries
+    ) -> None:
+        """
+        Note which hosts were short for which bucket of the least count.
+        """
+        closed = [getattr(member, "failing", "") for member in self._members]
+        if not self._is_bound and all(closed):
+            even = "even" in closed
+            sizes = [
+                smallest_failed(tasks, view.fits, np.minimum(limit, tasks), even=even)
+                for limit in limits
+            ]
+        else:
+            scan = self._scan(view, limits, tries)
+            for member in self._members:
+                plans = guarded(member, lambda member=member: member.plans(tasks, view))
+                if plans is None:
+                    reason = PendReason(code=ReasonCode.NO_PLAN, detail=member.name)
+                    add_once(tries.whole, reason)
+                else:
+                    guarded(member, lambda plans=plans: scan.run(plans))
+            sizes = scan.sizes()
+        for check, each in zip(tries.checks, sizes, strict=True):
+            tries.noted.append((check, self._hosts, each))
+
+
+def add_once(reasons: list[PendReason], reason: PendReason) -> None:
+    """
+    Add a reason of the whole job, once.
+    """
+    if reason not in reasons:
+        reasons.append(reason)
+
+
+def guarded(member: Allocator, call: Callable[[], T]) -> T:
+    """
+    Call into a plug-in; whatever it raises becomes that plug-in's failure.
+    """
+    try:
+        return call()
+    except (PluginFailed, InvariantBroken):
+        raise
+    except Exception as error:
+        raise PluginFailed(member.name, "", f"{type(error).__name__}: {error}") from error

@@ -1,0 +1,112 @@
+"""
+Which pending jobs may be tried at all, and why the others may not. Nothing else asks this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from domain.dependency import ParentElement, Verdict, evaluate
+from domain.job_states import ENDED
+from domain.reasons import PendReason, ReasonCode
+from domain.windows import is_open, next_change_us
+from projections.scheduling.records import JobRecord
+from projections.scheduling.state import State
+
+READY: Final = PendReason(code=ReasonCode.JOB_NEW)
+
+
+class Parents:
+    """
+    Be what a dependency asks of parents: their states as they are.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def elements(self, number: int) -> Sequence[ParentElement]:
+        """
+        Return a job, or the elements of an array in order of index.
+        """
+        jobs = self._state.stored.jobs
+        return [
+            ParentElement(
+                state=job.state,
+                index=job.index,
+                exit_code=job.exit_code if job.state in ENDED else None,
+            )
+            for job in (jobs[stream] for stream in self._state.streams_of(number))
+        ]
+
+
+def verdict_of(state: State, job: JobRecord) -> Verdict:
+    """
+    Return how the job's dependency stands.
+    """
+    if job.spec.dependency is None:
+        return Verdict.TRUE
+    rank = 0
+    if job.index:
+        rank = state.stored.arrays[job.number].elements.index(job.stream)
+    return evaluate(job.spec.dependency, Parents(state), own_rank=rank)
+
+
+def kept_back(state: State, job: JobRecord, now_us: int) -> PendReason | None:
+    """
+    Return why a pending job may not be tried, None when it may; the first cause in LSF's order.
+    """
+    begin_us = job.spec.begin_us
+    if begin_us is not None and now_us < begin_us:
+        return PendReason(code=ReasonCode.JOB_START_TIME)
+    verdict = verdict_of(state, job)
+    if verdict is Verdict.NEVER:
+        return PendReason(code=ReasonCode.JOB_DEP_INVALID)
+    return None if verdict is Verdict.TRUE else PendReason(code=ReasonCode.JOB_DEPEND)
+
+
+def kept_from_starting(state: State, job: JobRecord, now_us: int) -> PendReason | None:
+    """
+    Return why a job that may be tried can't start now whatever the hosts have, None when it can.
+
+    Everything that this looks at is in the job's fingerprint, so it holds for all jobs of it.
+    """
+    limit = state.run_limit_us(job)
+    queue = state.queue_of(job).spec
+    if queue.run_windows is not None and not queue.ignore_deadline and limit is not None:
+        closes = next_change_us(queue.run_windows, now_us)
+        if closes is not None and now_us + limit > closes:
+            return PendReason(code=ReasonCode.QUE_WINDOW_WILL_CLOSE, detail=job.spec.queue)
+    deadline = job.spec.deadline_us
+    if deadline is not None and limit is not None and now_us + limit > deadline:
+        return PendReason(code=ReasonCode.JOB_MISS_DEADLINE)
+    array = state.stored.arrays.get(job.number) if job.index else None
+    if array is None or array.started_max is None:
+        return None
+    if state.started_elements(job.number) < array.started_max:
+        return None
+    return PendReason(code=ReasonCode.JOB_ARRAY_JLIMIT, detail=f"{array.started_max} at a time")
+
+
+def note_windows(state: State, now_us: int) -> bool:
+    """
+    Note which queues are inside their windows now.
+
+    Returns:
+        Whether that differs from the last session, so that jobs may start that couldn't before.
+    """
+    queues = state.stored.queues.items()
+    run = {
+        name: is_open(queue.spec.run_windows, now_us)
+        for name, queue in queues
+        if queue.spec.run_windows is not None
+    }
+    both = {
+        name: run.get(name, True) and is_open(queue.spec.dispatch_windows, now_us)
+        for name, queue in queues
+        if queue.spec.dispatch_windows is not None
+    }
+    now_open = {**run, **both}
+    changed = now_open != state.windows_open
+    state.windows_open, state.run_windows_open = now_open, run
+    return changed

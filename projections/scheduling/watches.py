@@ -1,0 +1,282 @@
+"""
+Indexes over jobs that wait for something: a moment, another job, an order, being forgotten.
+
+All are derived. They say what a session must look at, so that its work grows with what changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import Final
+
+from domain.dependency import parents_of
+from domain.ids import job_stream_of
+from domain.job_states import ENDED, LIVE, JobState
+from domain.jobs import ExitRules
+from projections.scheduling.pickers.protocol import JobPicker
+from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
+from projections.scheduling.request import delays_of
+
+NO_RULES: Final = ExitRules()
+
+
+class Watches:
+    """
+    Hold what sessions must look at.
+
+    Args:
+        stored: The stored state.
+        picker: Learns of every job that becomes ready.
+
+    ``unchecked`` holds pending jobs whose readiness must be worked out; ``unready`` those that were
+    found not to be ready. ``timers`` is a heap of (moment, job number, index, stream): an entry may
+    be out of date, and is then passed over. ``kills``, ``requeues`` and ``demands`` hold jobs that
+    the next session must end, put back, stop or let go on. ``children`` maps a job's number to the
+    waiting jobs that depend on it. ``over_limit`` holds jobs whose use must be compared with their
+    limits. ``ended`` is a heap of (finish, number): jobs and whole arrays
+    that can be forgotten; ``ripe`` holds those that ended long enough ago.
+    """
+
+    def __init__(self, stored: StoredState, picker: JobPicker) -> None:
+        self.stored = stored
+        self.picker = picker
+        self.waiting = 0
+        self.live: dict[str, JobRecord] = {}
+        self.unchecked: dict[str, JobRecord] = {}
+        self.unready: dict[str, JobRecord] = {}
+        self.timers: list[tuple[int, int, int, str]] = []
+        self.kills: dict[str, JobRecord] = {}
+        self.requeues: dict[str, JobRecord] = {}
+        self.demands: dict[str, JobRecord] = {}
+        self.over_limit: dict[str, JobRecord] = {}
+        self.lost_hosts: dict[str, WorkerRecord] = {}
+        self.children: dict[int, dict[str, JobRecord]] = {}
+        self.ended: list[tuple[int, int]] = []
+        self.ripe: dict[int, int] = {}
+
+    def index_jobs(self, jobs: Iterable[JobRecord]) -> None:
+        """
+        Build every index over jobs, and tell the picker of those that may be ready.
+        """
+        for job in jobs:
+            self.watch_parents(job)
+            if job.state is JobState.PEND:
+                self.waiting += 1
+                self.check_readiness(job)
+            elif job.state is JobState.PSUSP:
+                self.set_waiting_timers(job)
+            elif job.state in LIVE:
+                self.live[job.stream] = job
+                self.set_run_timers(job)
+                if job.spec.limits is not None:
+                    self.over_limit[job.stream] = job
+                if job.stop_actor is not None or job.resume_wanted or job.suspend_why:
+                    self.demands[job.stream] = job
+            elif job.state in ENDED:
+                if job.requeue_why:
+                    self.requeues[job.stream] = job
+                else:
+                    self.note_ended(job)
+            wanted = job.kill_actor is not None or job.requeue_why
+            if wanted and not job.kill_order and job.state not in ENDED:
+                self.kills[job.stream] = job
+        for worker in self.stored.workers.values():
+            if worker.unreachable_us is not None:
+                self.lost_hosts[worker.name] = worker
+
+    # -- readiness
+
+    def check_readiness(self, job: JobRecord) -> None:
+        """
+        Give a pending job to the picker when nothing but its queue can keep it back, otherwise have
+        the next session look at it.
+        """
+        spec = job.spec
+        for delay_us in delays_of(spec.requirement):
+            moment = job.submit_us + delay_us
+            heappush(self.timers, (moment, job.number, job.index, job.stream))
+        if spec.dependency is None and spec.begin_us is None and spec.deadline_us is None:
+            self.picker.on_job_push(job)
+            return
+        self.unchecked[job.stream] = job
+        self.set_waiting_timers(job)
+
+    def watch_parents(self, job: JobRecord) -> None:
+        """
+        Have a waiting job looked at whenever one of its parents changes its state.
+        """
+        if job.spec.dependency is None or job.state in ENDED:
+            return
+        for number in parents_of(job.spec.dependency):
+            self.children.setdefault(number, {})[job.stream] = job
+
+    def forget_parents(self, job: JobRecord) -> None:
+        """
+        Stop to watch a job's parents.
+        """
+        if job.spec.dependency is None:
+            return
+        for number in parents_of(job.spec.dependency):
+            kept = self.children.get(number)
+            if kept is not None:
+                kept.pop(job.stream, None)
+                if not kept:
+                    del self.children[number]
+
+    def look_at_dependants(self, job: JobRecord) -> None:
+        """
+        Have the next session look at the jobs that depend on this one, which changed its state.
+        """
+        if job.state in ENDED and not job.requeue_why:
+            self.forget_parents(job)
+        for stream, child in self.children.get(job.number, {}).items():
+            if child.state is JobState.PEND:
+                self.unchecked[stream] = child
+
+    # -- moments
+
+    def set_waiting_timers(self, job: JobRecord) -> None:
+        """
+        Have a waiting job looked at when its begin time or deadline comes, also while it is held.
+        """
+        for moment in (job.spec.begin_us, job.spec.deadline_us):
+            if moment is not None:
+                heappush(self.timers, (moment, job.number, job.index, job.stream))
+
+    def set_run_timers(self, job: JobRecord) -> None:
+        """
+        Have a running job looked at when it reaches its run limit or deadline.
+        """
+        limit = self.run_limit_us(job)
+        moments = [] if job.spec.deadline_us is None else [job.spec.deadline_us]
+        if limit is not None and job.state is JobState.RUN:
+            moments.append(job.since_us + max(0, limit - job.run_us))
+        for moment in moments:
+            heappush(self.timers, (moment, job.number, job.index, job.stream))
+
+    def run_limit_us(self, job: JobRecord) -> int | None:
+        """
+        Return the run limit in force: the job's own, else its queue's default.
+        """
+        if job.spec.run_limit_us is not None:
+            return job.spec.run_limit_us
+        return self.stored.queues[job.spec.queue].spec.run_limit_default_us
+
+    def due(self, now_us: int) -> list[JobRecord]:
+        """
+        Take out the jobs whose moment has come, in order of the moments, each once.
+        """
+        found: dict[str, JobRecord] = {}
+        while self.timers and self.timers[0][0] <= now_us:
+            stream = heappop(self.timers)[3]
+            job = self.stored.jobs.get(stream)
+            if job is not None and job.state not in ENDED:
+                found[stream] = job
+        return list(found.values())
+
+    # -- rules
+
+    def exit_rules(self, job: JobRecord) -> ExitRules:
+        """
+        Return what the job's exit values mean: its own rules, else its queue's.
+        """
+        return job.spec.exits or self.stored.queues[job.spec.queue].spec.exits or NO_RULES
+
+    def is_rerunnable(self, job: JobRecord) -> bool:
+        """
+        Say whether the job starts anew when its host is lost.
+        """
+        if job.spec.rerunnable is not None:
+            return job.spec.rerunnable
+        return self.stored.queues[job.spec.queue].spec.rerunnable
+
+    def started_elements(self, number: int) -> int:
+        """
+        Return how many elements of an array are started and haven't ended.
+        """
+        jobs = self.stored.jobs
+        array = self.stored.arrays[number]
+        return sum(jobs[stream].state in LIVE for stream in array.elements)
+
+    def drop_orders(self, job: JobRecord) -> None:
+        """
+        Drop the orders that stand for a job which has left its hosts.
+        """
+        if not (job.kill_order or job.suspend_order or job.resume_order):
+            return
+        for worker in self.stored.workers.values():
+            for number in [n for n, order in worker.orders.items() if order.stream == job.stream]:
+                del worker.orders[number]
+
+    # -- forgetting
+
+    def note_ended(self, job: JobRecord) -> None:
+        """
+        Remember when a job, or the last element of its array, ended.
+        """
+        array = self.stored.arrays.get(job.number) if job.index else None
+        if array is None:
+            heappush(self.ended, (job.finish_us or 0, job.number))
+            return
+        jobs = [self.stored.jobs[stream] for stream in array.elements]
+        if all(each.state in ENDED and not each.requeue_why for each in jobs):
+            heappush(self.ended, (max(each.finish_us or 0 for each in jobs), job.number))
+
+    def forgettable(self, before_us: int, batch: int) -> list[int]:
+        """
+        Return the numbers of jobs that ended before a moment and on which nobody waits, rising;
+        nothing when there are fewer than a batch.
+        """
+        while self.ended and self.ended[0][0] <= before_us:
+            finish_us, number = heappop(self.ended)
+            self.ripe[number] = finish_us
+        if len(self.ripe) < batch:
+            return []
+        numbers = sorted(number for number in self.ripe if self._is_over(number, before_us))
+        return numbers if len(numbers) >= batch else []
+
+    def _is_over(self, number: int, before_us: int) -> bool:
+        """
+        Say whether a job is still ended since before a moment, and has no child that waits.
+        """
+        if number in self.children:
+            return False
+        streams = self.streams_of(number)
+        jobs = [self.stored.jobs[stream] for stream in streams]
+        return bool(jobs) and all(
+            job.state in ENDED and not job.requeue_why and (job.finish_us or 0) <= before_us
+            for job in jobs
+        )
+
+    def streams_of(self, number: int) -> list[str]:
+        """
+        Return the streams of a job, or of every element of an array, that the state knows.
+        """
+        array = self.stored.arrays.get(number)
+        if array is not None:
+            return list(array.elements)
+        stream = job_stream_of(number)
+        return [stream] if stream in self.stored.jobs else []
+
+    def drop_jobs(self, numbers: set[int]) -> None:
+        """
+        Forget jobs and whole arrays.
+        """
+        for number in sorted(numbers):
+            for stream in self.streams_of(number):
+                del self.stored.jobs[stream]
+                self.stored.versions.pop(stream, None)
+            self.stored.versions.pop(job_stream_of(number), None)
+            self.stored.arrays.pop(number, None)
+            self.ripe.pop(number, None)
+        # Normally they are all ripe; a log written by other rules may forget earlier.
+        if self.ended and self.ended[0][1] in numbers:
+            self.ended = sorted(entry for entry in self.ended if entry[1] not in numbers)
+
+
+def order_of(job: JobRecord) -> tuple[int, int]:
+    """
+    Return what orders jobs when nothing else does: number, then index.
+    """
+    return (job.number, job.index)

@@ -74,6 +74,9 @@ class Modelling:
 
     Args:
         cluster: The modelled cluster.
+
+    Attributes:
+        is_described: Whether its hosts are more than numbers of slots.
     """
 
     def __init__(self, cluster: ClusterSpec) -> None:
@@ -82,7 +85,7 @@ class Modelling:
         self._resources = {
             name for shape in self._shapes for name, total in shape.totals_milli if total
         }
-        self._is_described = cluster.has_memory or cluster.has_attributes or bool(self._resources)
+        self.is_described = cluster.has_memory or cluster.has_attributes or bool(self._resources)
         self._asks: dict[Key, ModelAsk] = {}
         self._fits: dict[Key, bool] = {}
         self._requirements: dict[ModelAsk, Requirement | None] = {}
@@ -117,6 +120,15 @@ class Modelling:
             self._fits[key] = room >= job.tasks
         return self._fits[key]
 
+    def fractions(self, workload: Workload) -> frozenset[str]:
+        """
+        Return the resources of which some job asks for no whole number of units.
+        """
+        details = workload.jobs.details
+        asks = details.asks if details is not None else []
+        needs = (need for ask in asks for need in ask.needs)
+        return frozenset(need.resource for need in needs if need.milli % 1000)
+
     def fitting(self, workload: Workload) -> Workload:
         """
         Return the workload without the jobs that the cluster could never hold, counted.
@@ -133,7 +145,7 @@ class Modelling:
     def _ask(self, job: TraceJob) -> ModelAsk:
         ask = job.details.ask
         select = ask.select if self._cluster.has_attributes else ()
-        hosts = ask.hosts if self._is_described else UNKNOWN
+        hosts = ask.hosts if self.is_described else UNKNOWN
         return ModelAsk(
             needs=self._needs(job),
             select=(*select, *self._partition_clause(ask)),

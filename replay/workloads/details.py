@@ -27,6 +27,14 @@ def attribute_word(text: str) -> str:
     return (word if word[:1].isalpha() else f"_{word}")[:39]
 
 
+def id_word(text: str) -> str:
+    """
+    Return a name that users and queues can have: what can't stand in one becomes an underscore.
+    """
+    word = re.sub(r"[^A-Za-z0-9_.@+-]", "_", text)[:128]
+    return word if re.match(r"[A-Za-z0-9]", word) else f"x{word}"[:128]
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class TraceNeed:

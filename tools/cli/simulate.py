@@ -20,7 +20,7 @@ from tools.cli.options import json_option
 from tools.cli.output import counted, note, say, say_json, show_duration, show_kib
 
 if TYPE_CHECKING:
-    from replay.cluster_file import ClusterSpec
+    from replay.cluster_spec import ClusterSpec
     from replay.simulation import Progress, SimulationResult
     from replay.workloads.source import Workload
 
@@ -31,6 +31,11 @@ Examples:
   xce simulate KTH-SP2-1996-2.1-cln.swf.gz
   xce simulate trace.swf --cluster 100x1 --picker strict_fcfs
   xce simulate trace.swf.gz --log run1 --json; xce replay verify run1
+  xce simulate workload_week.events.gz --cluster slurm.conf
+FILE is told by its content: SWF, SWF as Alea extends it, Slurm's sacct (--parsable, --json), events
+of a Slurm simulator, LSF's lsb.acct and lsb.events, PBS accounting, pods of openb; plain or gzip.
+--cluster FILE is JSON, a slurm.conf, a table of machines, or openb's table of nodes. What jobs ask
+for counts as far as the cluster describes it.
 The figures: wait = start - submit; bounded slowdown = max(1, (wait + run) / max(run, 10 s));
 utilisation = used slot-time / offered slot-time; makespan = last end - first submit. With --json
 one object: jobs, left_out (a count by rule), mean_wait_s, mean_bounded_slowdown, makespan_s,
@@ -43,6 +48,14 @@ Next, with --log DIR: xce log info DIR, xce replay verify DIR.
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--cluster", metavar="HOSTSxSLOTS|FILE",
               help="The model cluster: a size such as 1024x8, or a file; else the file's header.")
+@click.option("--estimates", metavar="RULE",
+              help="Tell the scheduler run times, for planning: requested, at-least-run, exact, "
+                   "times:F, or random:F with a seed.")
+@click.option("--load", metavar="FACTOR", default="1", show_default=True,
+              help="Divide the times between submissions by this, exactly.")
+@click.option("--seed", type=int, metavar="NUMBER", help="Where chance begins; it has no default.")
+@click.option("--run-time", "unrecorded_run_s", type=click.IntRange(0, 10**9), metavar="SECONDS",
+              help="The run time of jobs in a table without times (openb); else none runs.")
 @click.option("--picker", default="builtin_fcfs", show_default=True, metavar="NAME",
               help="Which job is next; with strict_fcfs a job that can't be placed holds back the "
                    "rest.")
@@ -51,23 +64,32 @@ Next, with --log DIR: xce log info DIR, xce replay verify DIR.
 @click.option("--progress/--no-progress", default=None,
               help="Show a progress bar; else only on a terminal.")
 @json_option
-def simulate(
+def simulate(  # noqa: PLR0913 - each is an option of the command
     file: Path,
     cluster: str | None,
     picker: str,
     kept: Path | None,
     *,
+    estimates: str | None,
+    load: str,
+    seed: int | None,
+    unrecorded_run_s: int | None,
     progress: bool | None,
     as_json: bool,
 ) -> None:
     """
-    Run a workload in Standard Workload Format (plain or gzip) on a model cluster.
+    Run a recorded workload on a model cluster.
 
     Every event is kept in a log of its own, decided by the same core as in production.
     """
+    from replay.workloads.adjusting import Adjustments, parse_load
+    from replay.workloads.reading import read_workload
+
     shown = sys.stderr.isatty() if progress is None else progress
+    adjustments = Adjustments(estimates, parse_load(load), seed)
+    workload = read_workload(file, adjustments, unrecorded_run_s=unrecorded_run_s)
     with _place(kept) as place:
-        run = _simulated(file, cluster, picker, place, shown=shown)
+        run = _simulated(workload, cluster, picker, place, shown=shown)
     if as_json:
         say_json({**run.plain(), "log": None if kept is None else str(kept)})
         return
@@ -125,6 +147,7 @@ class Run:
             "slots": self.cluster.slots,
             "jobs": figures.job_count,
             "left_out": dict(self.workload.left_out.by_name()),
+            "notes": dict(self.workload.notes),
             "mean_wait_s": _number(figures.mean_wait_us, US),
             "mean_bounded_slowdown": _number(figures.mean_bounded_slowdown, 1),
             "makespan_s": _number(figures.makespan_us, US),
@@ -154,27 +177,26 @@ def _number(figure: object, unit: int) -> float | int | None:
 
 
 def _simulated(
-    file: Path, cluster: str | None, picker: str, place: Path, *, shown: bool
+    read: Workload, cluster: str | None, picker: str, place: Path, *, shown: bool
 ) -> Run:
     """
     Run the whole simulation into a log at a place.
 
     Raises:
-        Refused: The file, the cluster, the picker or the place can't be used.
+        Refused: The cluster, the picker or the place can't be used.
     """
     from projections.scheduling.placement.runner import SERIAL
     from projections.scheduling.plugins import Plugins
     from replay.cluster_file import cluster_of
+    from replay.modelling import Modelling
     from replay.simulation import Simulation, log_id_of, simulation_settings
-    from replay.workloads.swf import read_swf
     from store.log import EventLog
 
     plugins = Plugins()
     if picker not in plugins.pickers:
         raise Refused("--picker", f"must be one of {', '.join(sorted(plugins.pickers))}", picker)
-    read = read_swf(file)
     hosts = cluster_of(cluster, read.header)
-    workload = read.fitting(hosts.slots)
+    workload = Modelling(hosts).fitting(read)
     # The chain is for jobs of more than one task; the serial one is always there beside it.
     chain = tuple(name for name in plugins.allocators if name != SERIAL)
     settings = simulation_settings(picker, chain)
@@ -224,6 +246,8 @@ def _show(run: Run) -> None:
     for name, count in run.workload.left_out.by_name():
         if count:
             say(f"  left out, {name:<24} {count:>14,}")
+    for name, count in run.workload.notes:
+        note(f"xce: {name}: {count:,}")
     for line in run.workload.malformed_lines:
         note(f"xce: line {line.line_number} is left out: {line.rule}")
     makespan = show_duration(figures.makespan_us)

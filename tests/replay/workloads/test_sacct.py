@@ -122,7 +122,7 @@ def test_rows_of_steps_are_counted_and_no_jobs(tmp_path: Path) -> None:
 
 def test_a_row_of_several_array_elements_is_as_many_jobs(tmp_path: Path) -> None:
     """
-    sacct prints elements that aren't told apart yet in one row.
+    Sacct prints elements that aren't told apart yet in one row.
     """
     workload = read(tmp_path, HEADER, row(jobid="9_[1-2,7]"), row(jobid="9_4"))
 
@@ -133,7 +133,7 @@ def test_a_row_of_several_array_elements_is_as_many_jobs(tmp_path: Path) -> None
 
 def test_a_separator_in_free_text_is_put_right(tmp_path: Path) -> None:
     """
-    sacct escapes nothing; every column that can be checked must come out sound.
+    Sacct escapes nothing; every column that can be checked must come out sound.
     """
     header = f"{HEADER}|Constraints|JobName|NTasks"
 

@@ -139,6 +139,6 @@ def test_constraints_become_what_each_host_must_have() -> None:
 )  # fmt: skip
 def test_gpus_are_counted_in_requests_and_in_what_was_given(text: str, count: int) -> None:
     """
-    sbatch writes gpu:2, accounting gres/gpu=2.
+    Sbatch writes gpu:2, accounting gres/gpu=2.
     """
     assert count == gpus_of(text)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from domain.envelope import Envelope, Stamped
 from domain.errors import Denied, XceError
@@ -87,8 +87,7 @@ class Snapshots(Protocol):
         ...
 
 
-@dataclass(slots=True, frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """
     Say what a command gave; valid once the commit is synced.
 

@@ -57,8 +57,9 @@ class Session:
         state.session_us = self._now_us
         if note_windows(state, self._now_us):
             state.capacity.freed += 1
-        Orders(state, self._decided, self._now_us).carry_out()
-        became_ready = self._check_readiness()
+        if state.has_orders_to_give(self._now_us):
+            Orders(state, self._decided, self._now_us).carry_out()
+        became_ready = self._check_readiness() if state.unchecked else []
         picker = state.picker
         picker.begin_session()
         while self._left > 0 and (job := picker.next_job()) is not None:
@@ -69,7 +70,8 @@ class Session:
         picker.end_session()
         if self._left <= 0:
             return False
-        self._leave_old_reasons(became_ready)
+        if became_ready:
+            self._leave_old_reasons(became_ready)
         self._note_blocker()
         self._forget_jobs()
         return True

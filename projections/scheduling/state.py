@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Final
+from typing import Final
 
 from domain.allocations import Allocation
 from domain.cluster import ClusterSettings
@@ -39,6 +40,9 @@ from projections.scheduling.watches import Watches
 
 PARSED_MAX: Final = 4_096
 """So many texts of requirements are remembered with their parse."""
+
+
+REASON_SETS_KEPT: Final = 1_000
 
 
 class State(Watches):
@@ -74,7 +78,6 @@ class State(Watches):
         self._catalogue: Catalogue | None = None
         self._vocabulary = 0
         self.windows_open: dict[str, bool] = {}
-        self.run_windows_open: dict[str, bool] = {}
         self._index()
 
     def _index(self) -> None:
@@ -339,8 +342,11 @@ class State(Watches):
 
     def drop_empty_sets(self, before_us: int) -> None:
         """
-        Drop reason sets that have been empty since before a moment.
+        Drop reason sets that have been empty since before a moment, once there are many: the next
+        job that asks for the same then finds its set, and no event is needed.
         """
+        if len(self.stored.reason_sets) <= REASON_SETS_KEPT:
+            return
         for number in sorted(self.stored.reason_sets):
             kept = self.stored.reason_sets[number]
             if kept.empty_since_us is not None and kept.empty_since_us <= before_us:

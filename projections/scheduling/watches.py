@@ -30,7 +30,8 @@ class Watches:
         picker: Learns of every job that becomes ready.
 
     ``unchecked`` holds pending jobs whose readiness must be worked out; ``unready`` those that were
-    found not to be ready. ``timers`` is a heap of (moment, job number, index, stream): an entry may
+    found not to be ready. ``run_windows_open`` says of each queue with run windows whether it is
+    inside them. ``timers`` is a heap of (moment, job number, index, stream): an entry may
     be out of date, and is then passed over. ``kills``, ``requeues`` and ``demands`` hold jobs that
     the next session must end, put back, stop or let go on. ``children`` maps a job's number to the
     waiting jobs that depend on it. ``over_limit`` holds jobs whose use must be compared with their
@@ -46,6 +47,7 @@ class Watches:
         self.unchecked: dict[str, JobRecord] = {}
         self.unready: dict[str, JobRecord] = {}
         self.timers: list[tuple[int, int, int, str]] = []
+        self.run_windows_open: dict[str, bool] = {}
         self.kills: dict[str, JobRecord] = {}
         self.requeues: dict[str, JobRecord] = {}
         self.demands: dict[str, JobRecord] = {}
@@ -174,6 +176,20 @@ class Watches:
             if job is not None and job.state not in ENDED:
                 found[stream] = job
         return list(found.values())
+
+    def has_orders_to_give(self, now_us: int) -> bool:
+        """
+        Say whether a session may have something to decide about started or unwanted jobs.
+        """
+        return bool(
+            self.kills
+            or self.requeues
+            or self.demands
+            or self.over_limit
+            or self.lost_hosts
+            or self.run_windows_open
+            or (self.timers and self.timers[0][0] <= now_us)
+        )
 
     # -- rules
 

@@ -304,8 +304,13 @@ def test_a_measure_is_told_only_when_it_has_changed() -> None:
     Usage that stays as it was would fill the log for nothing.
     """
     child = subprocess.Popen(
-        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, process_group=0
+        [sys.executable, "-c", "print(1, flush=True); input()"],
+        process_group=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
+    assert child.stdout is not None
+    child.stdout.readline()
     meter = measure.Meter()
     attempt = Attempt("1", 1, Phase.RUNNING, pid=child.pid, born_ticks=1)
     try:

@@ -55,8 +55,8 @@ def refused(cluster: Cluster, body: object) -> tuple[int, str]:
         ({"program": PROGRAM, "queue": "no such"}, "queue"),
         ({"program": PROGRAM, "queue": "nosuch"}, "queue"),
         ({"program": PROGRAM, "resreq": ["rusage[mem=]"]}, "resreq"),
-        ({"program": PROGRAM, "resreq": ["select[mem>5]"]}, "resreq"),
-        ({"program": PROGRAM, "resreq": ["rusage[mem=5:duration=1h]"]}, "resreq"),
+        ({"program": PROGRAM, "resreq": ["select[nosuch>5]"]}, "resreq"),
+        ({"program": PROGRAM, "resreq": ["affinity[core(1)]"]}, "resreq"),
         ({"program": PROGRAM, "key": "two words"}, "key"),
         ({"program": PROGRAM, "pirority": 3}, "pirority"),
         ([], "body"),
@@ -113,6 +113,19 @@ def test_the_same_key_gives_the_same_job_and_other_content_a_conflict(cluster: C
     assert (201, 200, 409) == (first_status, status, other)
     assert (first["job_id"], True) == (again["job_id"], again["replayed"])
     assert "key" in conflict["error"]["text"]
+
+
+def test_what_is_kept_but_not_carried_out_is_told(cluster: Cluster) -> None:
+    """
+    A reservation that should shrink and won't is taken, and its owner knows.
+    """
+    timed = cluster.post("/v1/jobs", {"program": PROGRAM, "resreq": ["rusage[mem=5:duration=1h]"]})
+    plain = cluster.post("/v1/jobs", {"program": PROGRAM, "resreq": ["rusage[mem=5]"]})
+    for job in (timed, plain):
+        cluster.post(f"/v1/jobs/{job['job_id']}/kill")
+
+    assert "duration" in timed["notes"][0]
+    assert "notes" not in plain
 
 
 def test_a_pending_job_says_why_it_waits_and_can_be_held_lifted_and_killed(

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 
-from domain.commands import StartScheduler, SubmitJob
+from domain.commands import DefineCluster, StartScheduler, SubmitJob
 from domain.envelope import Stamped
 from domain.errors import OutcomeUnknown, StoreUnavailable
 from domain.jobs import JobSpec, Program
@@ -85,15 +86,21 @@ class Harness:
     def _ended(self, status: int) -> None:
         self.status = status
 
-    def run(self, *steps: Callable[[], list[Request]]) -> list[list[Reply]]:
+    def run(
+        self,
+        *steps: Callable[[], list[Request]],
+        pauses: Sequence[Callable[[], Awaitable[None]] | None] = (),
+    ) -> list[list[Reply]]:
         """
-        Ask the requests of each step at once, step after step, then stop.
+        Ask the requests of each step at once, step after step, each after its pause; then stop.
         """
 
         async def script() -> list[list[Reply]]:
             self.thread.start(asyncio.get_running_loop())
             answers = []
-            for step in steps:
+            for step, pause in zip_longest(steps, pauses):
+                if pause is not None:
+                    await pause()
                 asked = [asyncio.ensure_future(self.thread.ask(one)) for one in step()]
                 answers.append(list(await asyncio.wait_for(asyncio.gather(*asked), 20)))
             self.thread.stop()
@@ -143,6 +150,33 @@ def test_requests_that_wait_together_share_one_commit(harness: Harness) -> None:
     ]
     # All, or one and then the rest; and the last commit is that of the stop.
     assert harness.log.commits - before <= 3
+
+
+def test_sessions_keep_their_distance_and_none_is_left_out(harness: Harness) -> None:
+    """
+    With a least distance a job waits for the next session, not for the next request.
+    """
+    settings = harness.thread.engine.core.state.settings()
+    slower = settings.model_copy(update={"session_interval_us": 300_000})
+    harness.thread.engine.accept(
+        DefineCluster(settings=slower), actor="", now_us=harness.thread.clock.now_us()
+    )
+    harness.thread.engine.commit()
+
+    def sessions() -> Request:
+        return Read(lambda engine: {"jobs": engine.core.state.stored.session_number})
+
+    async def pause() -> None:
+        await asyncio.sleep(0.5)
+
+    first, second, third = harness.run(
+        lambda: [submission("a"), sessions()],
+        lambda: [submission("b"), sessions()],
+        lambda: [sessions()],
+        pauses=[None, None, pause],
+    )
+
+    assert [1, 1, 2] == [jobs_of(one[-1]) for one in (first, second, third)]
 
 
 def test_a_full_disk_is_told_and_nothing_of_the_batch_stays(harness: Harness) -> None:

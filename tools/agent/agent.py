@@ -205,7 +205,8 @@ class Agent:
                 await (self._fetch() if self._incarnation else self._join())
                 retry_s = RETRY_MIN_S
             except Unreachable as error:
-                log("scheduler is away", why=str(error), again_in_s=retry_s)
+                if retry_s == RETRY_MIN_S:
+                    log("scheduler is away", why=str(error))
                 await asyncio.sleep(retry_s)
                 retry_s = min(RETRY_MAX_S, retry_s * 2)
 
@@ -361,7 +362,8 @@ class Agent:
                 await self._tell()
                 retry_s = RETRY_MIN_S
             except Unreachable as error:
-                log("reports wait", why=str(error))
+                if retry_s == RETRY_MIN_S:
+                    log("reports wait", why=str(error))
                 await asyncio.sleep(retry_s)
                 retry_s = min(RETRY_MAX_S, retry_s * 2)
                 self._news.set()

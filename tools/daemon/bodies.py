@@ -14,8 +14,7 @@ from domain.commands import SubmitJob
 from domain.errors import Denied, Refused
 from domain.event import Value
 from domain.ids import NAME_PATTERN
-from domain.jobs import JobSpec, Program, Tasks, Text
-from tools.daemon.requirements import needs_of
+from domain.jobs import HostChoice, JobSpec, Program, Tasks, Text
 
 Key = Annotated[str, StringConstraints(max_length=128, pattern=r"^[\x21-\x7e]*$")]
 NameOrNone = Annotated[str, StringConstraints(pattern=rf"^$|{NAME_PATTERN}")]
@@ -32,6 +31,8 @@ class SubmitRequest(Value):
         queue: Where it waits; "" for the default queue.
         program: What to run; either argv or shell.
         resreq: Resource requirement, one text per option.
+        hosts: The hosts asked for, all when empty.
+        is_exclusive: Whether its hosts may run nothing else.
     """
 
     program: Program
@@ -43,6 +44,8 @@ class SubmitRequest(Value):
     tasks_min: Tasks = 1
     tasks_max: Tasks | None = None
     resreq: tuple[Text, ...] = ()
+    hosts: tuple[HostChoice, ...] = ()
+    is_exclusive: bool = False
     user_priority: Count = 0
     run_limit_us: TimeUs | None = None
     run_estimate_us: TimeUs | None = None
@@ -82,7 +85,8 @@ def submit_command(body: bytes, *, user: str, default_queue: str) -> SubmitJob:
             tasks_max=asked.tasks_min if asked.tasks_max is None else asked.tasks_max,
             program=asked.program,
             resreq=asked.resreq,
-            needs=needs_of(asked.resreq),
+            hosts=asked.hosts,
+            is_exclusive=asked.is_exclusive,
             user_priority=asked.user_priority,
             run_limit_us=asked.run_limit_us,
             run_estimate_us=asked.run_estimate_us,

@@ -7,10 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from domain.cluster import ClusterSettings
+from domain.cluster import ClusterSettings, DefaultHostType
 from domain.commands import DefineCluster, DefineQueue
 from domain.queues import QueueSpec
-from domain.units import DAY_US, HOUR_US
+from domain.units import DAY_US, HOUR_US, MemoryUnit
 from tools.agent.files import SOCKET_NAME
 
 DEFAULT_QUEUE = "normal"
@@ -111,6 +111,9 @@ def first_commands(settings: DaemonSettings) -> tuple[DefineCluster, DefineQueue
         forget_batch=256,
         key_retention_us=DAY_US,
         snapshot_every_events=settings.snapshot_every_events,
+        default_host_type=DefaultHostType.ANY,
+        memory_unit=MemoryUnit.MB,
+        reserve_per_task=False,
     )
     queue = QueueSpec(priority=30, description="for everything that names no queue")
     return DefineCluster(settings=cluster), DefineQueue(queue=DEFAULT_QUEUE, spec=queue)

@@ -77,6 +77,7 @@ class EngineThread:
         self._books = WorkBooks(key)
         self._look_ns = now_ns
         self._wakeup_us: int | None = None
+        self._session_us = 0
         self.default_queue = ""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stopping = False
@@ -285,7 +286,12 @@ class EngineThread:
         is_due = self._wakeup_us is not None and self._wakeup_us <= now_us
         if not (engine.pending or engine.core.is_cut_short or is_due):
             return []
+        earliest_us = self._session_us + engine.core.state.settings().session_interval_us
+        if now_us < earliest_us and not engine.core.is_cut_short:
+            self._wakeup_us = min(earliest_us, self._wakeup_us or earliest_us)
+            return []
         made = engine.hold_session(now_us)
+        self._session_us = now_us
         self._wakeup_us = engine.core.next_wakeup(now_us)
         return made
 

@@ -22,8 +22,9 @@ from domain.errors import Conflict, NotFound, Refused, StoreUnavailable
 from projections.scheduling.plugins import Plugins
 from replay.engine import Engine
 from store.embedded.marker import sync_directory
+from store.info import is_log
 from store.lock import read_holder, this_process
-from store.log import EventLog, is_log
+from store.log import EventLog
 from store.snapshots import SnapshotStore
 from tools.agent import sockets
 from tools.agent.processes import boot_id, born_ticks

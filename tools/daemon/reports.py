@@ -136,7 +136,12 @@ class Reports(WorkerRequest):
             wrong = Denied("capability", "must be the attempt's own", hint="It came with the work.")
             engine.refuse(command, wrong, actor=self.caller.user, now_us=now_us)
             return "capability: must be the attempt's own"
-        found = engine.accept(command, actor="", now_us=now_us)
+        try:
+            found = engine.accept(command, actor="", now_us=now_us)
+        except Refused as error:
+            # Told for this report alone: the agent would otherwise repeat all of them for ever.
+            engine.refuse(command, error, actor=self.caller.user, now_us=now_us)
+            return error.text()
         ignored = [event.why for event in found.events if isinstance(event, ReportIgnored)]
         return ignored[0] if ignored else ""
 

@@ -14,6 +14,7 @@ from pydantic_core import to_json
 from domain.errors import OutcomeUnknown, Refused, XceError
 from domain.event import Value
 from domain.ids import job_of_stream
+from projections.scheduling.handle.requirements import notes_of
 from replay.engine import Answer, Engine
 from tools.daemon.access import Caller, check_owner
 
@@ -129,6 +130,10 @@ class Submission(Command):
         """
         assert self._found is not None
         job_id = job_of_stream(self._found.stream)
+        job = engine.core.state.stored.jobs.get(self._found.stream)
+        if job is not None and job.spec.resreq and (notes := notes_of(job.spec.requirement)):
+            told = {"job_id": job_id, "position": engine.position, "notes": notes}
+            return Reply(200 if self._found.replayed else 201, to_json(told))
         if self._found.replayed:
             return Reply(
                 200,

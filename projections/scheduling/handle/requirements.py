@@ -46,7 +46,7 @@ def with_requirement(state: State, spec: JobSpec) -> JobSpec:
 def _parsed(state: State, texts: tuple[str, ...]) -> Requirement:
     catalogue = state.catalogue
     settings = catalogue.parse_settings(state.settings().memory_unit)
-    requirement = check(parse(texts, settings), catalogue, texts=texts)
+    requirement = check(parse(texts, settings=settings), catalogue, texts=texts)
     _check(state, requirement)
     return requirement
 

@@ -40,6 +40,7 @@ def replay() -> None:
 replay.add_command(replay_state.state)
 replay.add_command(replay_state.check)
 replay.add_command(replay_branch.branch)
+replay.add_command(replay_branch.diff)
 
 
 @replay.command(epilog="""

@@ -4,6 +4,7 @@ Try another future of a log, and set two logs side by side.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,16 +12,20 @@ from typing import TYPE_CHECKING
 import click
 
 from tools.cli.options import json_option
-from tools.cli.output import counted, note, say, say_json
+from tools.cli.output import counted, note, say, say_json, show_duration
 from tools.cli.replay_state import AT_HELP, bar, log_argument, progress_option
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from domain.commands import JoinWorker
     from replay.branch import BranchResult
     from replay.branch_changes import Changes
+    from replay.diff import Comparison, Group, Moved, Side
     from store.log import EventLog
 
 DIFFERENT = 1
+IDS_SHOWN = 20
 
 
 @click.command(epilog="""
@@ -132,3 +137,125 @@ def _show(result: BranchResult, changes: Changes, place: Path) -> None:
     if result.not_taken_count > len(result.not_taken):
         note(f"xce: and {result.not_taken_count - len(result.not_taken):,} more")
     say(f"The log is in {place}: xce replay diff LOG {place}")
+
+
+# -------------------------------------------------------------------------------------------- diff
+
+
+@click.command(epilog="""
+\b
+Examples:
+  xce replay diff run1 branch1
+  xce replay diff run1 branch1 --by size --moved 30
+  xce replay diff run1 branch1 --json | jq .moved
+wait = dispatch - submit; bounded slowdown = max(1, (wait + run) / max(run, 10 s)); utilisation =
+slot-time used by the group / slot-time of all hosts. A job that starts later was displaced by those
+who had more slot-time than before while it waited longer.
+Exit status: 0 when every job starts at the same time, 1 otherwise.
+""")
+@click.argument("before", metavar="A", type=click.Path(path_type=Path))
+@click.argument("after", metavar="B", type=click.Path(path_type=Path))
+@click.option("--by", "kinds", multiple=True, type=click.Choice(["queue", "user", "size"]),
+              help="Show these groups only; again for more. All of them by default.")
+@click.option("--moved", "moved_kept", type=click.IntRange(min=0), default=10, show_default=True,
+              metavar="COUNT", help="Name so many of the jobs that moved most.")
+@json_option
+def diff(
+    before: Path, after: Path, *, kinds: tuple[str, ...], moved_kept: int, as_json: bool
+) -> int:
+    """
+    Set the schedules of two logs side by side, by job id: a log and its branch.
+    """
+    from replay.diff import compare, schedule_of
+    from store.log import EventLog
+
+    schedules = []
+    for place in (before, after):
+        with EventLog.open(place, writable=False) as log:
+            schedules.append(schedule_of(log, log.log_id))
+    found = compare(schedules[0], schedules[1], moved_kept=moved_kept)
+    wanted = set(kinds or ("queue", "user", "size"))
+    if as_json:
+        say_json(_plain(found, wanted))
+    else:
+        _show_comparison(found, wanted)
+    return 0 if found.is_same else DIFFERENT
+
+
+def _plain(found: Comparison, kinds: set[str]) -> dict[str, object]:
+    groups = [
+        {"kind": one.kind, "name": one.name, "before": _plain_side(one.before),
+         "after": _plain_side(one.after)}
+        for one in found.groups if one.kind in {"all", *kinds}
+    ]  # fmt: skip
+    return {**asdict(found), "groups": groups, "is_same": found.is_same}
+
+
+def _plain_side(side: Side) -> dict[str, object]:
+    return {
+        "jobs": side.jobs, "open": side.open,
+        "mean_wait_s": _decimal(side.mean_wait_us, 1_000_000, 6),
+        "mean_bounded_slowdown": _decimal(side.mean_bounded_slowdown, 1, 6),
+        "utilisation": _decimal(side.utilisation, 1, 6),
+    }  # fmt: skip
+
+
+def _decimal(value: Fraction | None, unit: int, decimals: int) -> float | None:
+    from projections.figures import shown
+
+    return None if value is None else float(shown(value / unit, decimals))
+
+
+def _show_comparison(found: Comparison, kinds: set[str]) -> None:
+    for kind in ("all", "queue", "user", "size"):
+        groups = [one for one in found.groups if one.kind == kind]
+        if kind == "all" or kind in kinds:
+            _show_groups(kind, groups)
+            say()
+    say(f"{counted(found.moved_count, 'job')} start at another time: {found.later_count:,} later, "
+        f"{found.moved_count - found.later_count:,} earlier")
+    for one in found.moved:
+        _show_moved(one)
+    for words, ids in (
+        ("only in A", found.only_before), ("only in B", found.only_after),
+        ("started in A only", found.started_only_before),
+        ("started in B only", found.started_only_after),
+    ):
+        if ids:
+            more = f" and {len(ids) - IDS_SHOWN:,} more" if len(ids) > IDS_SHOWN else ""
+            say(f"{words}: {', '.join(ids[:IDS_SHOWN])}{more}")
+
+
+def _show_groups(kind: str, groups: list[Group]) -> None:
+    rows = []
+    for one in groups:
+        sides = (one.before, one.after)
+        rows.append((
+            one.name or "jobs", *(side.jobs for side in sides),
+            *(_decimal(side.mean_wait_us, 1_000_000, 1) for side in sides),
+            *(_decimal(side.mean_bounded_slowdown, 1, 2) for side in sides),
+            *(_decimal(side.utilisation, 1, 4) for side in sides),
+        ))  # fmt: skip
+    heads = (kind.upper(), "JOBS A", "B", "WAIT A (s)", "B ", "SLOWDOWN A", " B", "UTIL A", " B ")
+    table_of(heads, rows)
+
+
+def table_of(heads: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
+    """
+    Print a table whose columns but the first hold numbers.
+    """
+    shown = [tuple("-" if cell is None else str(cell) for cell in row) for row in rows]
+    widths = [max(len(row[at].strip()) for row in (heads, *shown)) for at in range(len(heads))]
+    for row in (heads, *shown):
+        cells = [cell.strip().rjust(wide) for cell, wide in zip(row[1:], widths[1:], strict=True)]
+        say("  ".join([row[0].ljust(widths[0]), *cells]))
+
+
+def _show_moved(one: Moved) -> None:
+    how = "later" if one.later_us > 0 else "earlier"
+    say(f"  job {one.job_id} ({one.user}, {one.queue}, {counted(one.tasks, 'task')}) "
+        f"{show_duration(abs(one.later_us))} {how}")
+    for displacer in one.by:
+        word = "displaced by" if one.later_us > 0 else "in the place of"
+        say(f"    {word} job {displacer.job_id}: "
+            f"{show_duration(displacer.gained_slot_us)} of slot-time")

@@ -61,8 +61,19 @@ class SnapshotFile(Protocol):
     Be a stored snapshot.
     """
 
-    position: int
-    state: bytes
+    @property
+    def position(self) -> int:
+        """
+        Return the last position that is in it.
+        """
+        ...
+
+    @property
+    def state(self) -> bytes:
+        """
+        Return the core's whole state.
+        """
+        ...
 
 
 class Snapshots(Protocol):

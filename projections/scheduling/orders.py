@@ -170,7 +170,9 @@ class Orders:
         for job in sorted(self._state.demands.values(), key=order_of):
             self._look_at(job)
         self._state.demands = {
-            stream: job for stream, job in self._state.demands.items() if job.state is not JobState.RUN
+            stream: job
+            for stream, job in self._state.demands.items()
+            if job.state is not JobState.RUN
         }
 
     def _note_windows(self) -> None:
@@ -197,9 +199,8 @@ class Orders:
             self._suspend(job, SUSP_USER_STOP if by_user else SUSP_ADMIN_STOP)
         elif job.state is JobState.RUN and not window_open:
             self._suspend(job, SUSP_QUEUE_WINDOW)
-        elif job.state is JobState.SSUSP and window_open and job.stop_actor is None:
-            if job.resume_wanted or job.suspend_why == SUSP_QUEUE_WINDOW:
-                self._resume(job)
+        elif job.state is JobState.SSUSP and window_open and _may_go_on(job):
+            self._resume(job)
 
     def _suspend(self, job: JobRecord, why: str) -> None:
         worker = self._worker(job)
@@ -214,6 +215,15 @@ class Orders:
             attempt=job.attempt, worker=worker.name, order_number=worker.last_order + 1
         )
         self._decide(job.stream, event)
+
+
+def _may_go_on(job: JobRecord) -> bool:
+    """
+    Say whether nothing but its queue's window can keep a suspended job stopped.
+    """
+    if job.stop_actor is not None:
+        return False
+    return job.resume_wanted or job.suspend_why == SUSP_QUEUE_WINDOW
 
 
 def usage_limit_reached(job: JobRecord) -> str:
@@ -239,4 +249,3 @@ def lost_since_us(state: State, worker: WorkerRecord) -> int:
     scheduler's own start.
     """
     return max(worker.report_us, state.stored.started_us)
-

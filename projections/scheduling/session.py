@@ -134,9 +134,9 @@ class Session:
         """
         for job in jobs:
             kept = self._state.stored.reason_sets.get(job.reason_set)
-            if job.state is JobState.PEND and kept is not None:
-                if kept.fingerprint.startswith("reason="):
-                    self._pend(job, self._set_of_reason(READY))
+            is_old = kept is not None and kept.fingerprint.startswith("reason=")
+            if is_old and job.state is JobState.PEND:
+                self._pend(job, self._set_of_reason(READY))
 
     # -- one job
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Final
-from typing import Final
 
 from domain.allocations import Allocation
 from domain.cluster import ClusterSettings
@@ -36,7 +35,6 @@ from projections.scheduling.request import (
     text_of,
 )
 from projections.scheduling.watches import Watches
-
 
 PARSED_MAX: Final = 4_096
 """So many texts of requirements are remembered with their parse."""
@@ -173,7 +171,8 @@ class State(Watches):
         if text is None:
             # The requirement is kept beside its text, so that no other can get its id.
             text = self._texts[id(requirement)] = (requirement, text_of(requirement))
-        waited_us = max(self.session_us, self.stored.time_us) - job.submit_us
+        # The submission itself may be what is being folded: the state's time is still before it.
+        waited_us = max(self.session_us, self.stored.time_us, job.submit_us) - job.submit_us
         opened = open_branches_of(requirement, waited_us)
         return Asking(job.spec, requirement, text[1], opened, job.excluded_hosts)
 

@@ -24,7 +24,5 @@ def next_wakeup_us(state: State, now_us: int) -> int | None:
                 moments.append(change)
     if state.stored.cluster is not None and state.stored.cluster.lost_jobs == "requeue":
         grace_us = state.stored.cluster.lost_grace_us
-        moments += [
-            lost_since_us(state, worker) + grace_us for worker in state.lost_hosts.values()
-        ]
+        moments += [lost_since_us(state, worker) + grace_us for worker in state.lost_hosts.values()]
     return min((moment for moment in moments if moment > now_us), default=None)

@@ -55,7 +55,6 @@ def jobs_forgotten(state: State, stamped: Stamped, event: JobsForgotten) -> None
     """
     Drop jobs that ended long ago, keys that have outlived their time, and reason sets nobody is in.
     """
-    stored = state.stored
     numbers = {number for ids in event.ranges for number in range(ids.first, ids.last + 1)}
     state.drop_jobs(numbers)
     settings = state.settings()

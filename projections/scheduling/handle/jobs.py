@@ -211,9 +211,7 @@ def resume(state: State, command: ResumeJob, actor: str) -> NewEvents:
         rule = "must be held or stopped by a user to be resumed"
         raise Refused("job_id", rule, f"{job.job_id} is {job.state.value}")
     if job.stop_actor != job.spec.user and actor == job.spec.user:
-        raise Refused(
-            "job_id", "was stopped by an administrator, who must resume it", job.job_id
-        )
+        raise Refused("job_id", "was stopped by an administrator, who must resume it", job.job_id)
     return [(job.stream, JobResumeRequested())]
 
 

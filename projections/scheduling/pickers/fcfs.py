@@ -1,8 +1,8 @@
 """
 First come, first served: greedy (``builtin_fcfs``) and strict (``strict_fcfs``).
 
-Order: queue priority (high first), job priority (high first), place (as moved by top and bottom), queue
-time, job number, array index.
+Order: queue priority (high first), job priority (high first), place (as moved by top and bottom),
+queue time, job number, array index.
 """
 
 from __future__ import annotations

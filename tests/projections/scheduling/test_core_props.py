@@ -45,7 +45,9 @@ LIVES = st.fixed_dictionaries(
             ranges=st.just((IndexRange(start=1, end=3),)),
             started_max=st.sampled_from([None, 1, 2]),
         ),
-        "dependency_text": st.sampled_from(["done(1)", "!done(2)", "ended(1) && exit(2)", "started(2)"]),
+        "dependency_text": st.sampled_from(
+            ["done(1)", "!done(2)", "ended(1) && exit(2)", "started(2)"]
+        ),
         "begin_us": st.integers(0, 4_000).map(lambda seconds: seconds * SECOND_US),
         "deadline_us": st.integers(0, 9_000).map(lambda seconds: seconds * SECOND_US),
         "run_limit_us": st.integers(1, 3_000).map(lambda seconds: seconds * SECOND_US),
@@ -121,7 +123,7 @@ def play(scenario: Scenario, step: tuple[Any, ...]) -> None:
         return
 
 
-def _play(scenario: Scenario, step: tuple[Any, ...]) -> None:  # noqa: C901, PLR0912 - a table
+def _play(scenario: Scenario, step: tuple[Any, ...]) -> None:  # noqa: C901, PLR0912, PLR0915 - a table
     kind, values = step[0], step[1:]
     jobs = list(scenario.state.stored.jobs.values())
     workers = scenario.state.hosts

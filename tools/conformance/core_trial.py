@@ -1,53 +1,70 @@
 """
-Try schedule vectors on our own core, through its commands, reports and sessions.
-
-Where a vector assumes LSF's defaults, the cluster gets the settings that the specification names
-for them.
+Try schedule, control and account vectors on our own core, through its commands, reports and
+sessions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from domain.allocations import Allocation, HostRun
-from domain.amounts import MEM, Amount, Attribute, HostResource
-from domain.cluster import ClusterSettings
+from domain.allocations import Allocation, HostRun, SharedAmount
+from domain.amounts import MEM, Amount
 from domain.commands import (
     CloseWorker,
     DefineCluster,
     DefineQueue,
+    DefineResource,
     JobFinishedReport,
+    JobResumedReport,
     JobStartedReport,
-    JoinWorker,
+    JobSuspendedReport,
+    KillJob,
+    LeaveWorker,
     MarkUnreachable,
+    ModifyJob,
+    RequeueJob,
+    ResumeJob,
+    SetQueue,
     StartScheduler,
+    StopJob,
     SubmitJob,
+    SwitchJob,
     WorkerReport,
 )
 from domain.envelope import Stamped
-from domain.errors import Refused
+from domain.errors import Denied, Refused
 from domain.event import Event
-from domain.events.jobs import JobDispatched
+from domain.events.jobs import (
+    JobDispatched,
+    JobKillOrdered,
+    JobResumeOrdered,
+    JobSuspendOrdered,
+)
 from domain.events.workers import JobUsage
 from domain.ids import job_stream
-from domain.job_states import LIVE, WAITING
-from domain.jobs import JobSpec, Need
-from domain.queues import QueueSpec
-from domain.reasons import PendReason
-from domain.resreq import Requirement, parse
-from domain.resreq.syntax import Per
-from domain.units import MILLI, MINUTE_US, MemoryUnit
+from domain.job_states import LIVE, WAITING, JobState
+from domain.reasons import NOTES, PendReason
+from domain.resources import ResourceScope
+from domain.units import MILLI, MINUTE_US
 from projections.scheduling.core import Core
 from projections.scheduling.plugins import Plugins
 from projections.scheduling.records import JobRecord
 from projections.scheduling.status import why_waiting
+from tools.conformance.core_setup import (
+    MB_MILLI,
+    host_of,
+    job_of,
+    load_of,
+    queue_of,
+    resources_of,
+    settings_of,
+)
 from tools.conformance.observed import Observed, Waiting
 from tools.conformance.trial import NotYet
 from tools.conformance.values import (
     Fields,
-    items_of,
     mapping_of,
     mappings_of,
     text_of,
@@ -58,13 +75,16 @@ from tools.conformance.values import (
 BEGIN_US: Final = 1_700_000_000_000_000 // (24 * 60 * MINUTE_US) * (24 * 60 * MINUTE_US)
 """Minute 0 of every vector: midnight in UTC, so that a clock of 18:00 is minute 1080."""
 
-MB_MILLI: Final = MemoryUnit.MB.kib * MILLI
+WITH_RESOURCE: Final = frozenset({"HOST_JOB_RUSAGE", "HOST_QUE_RUSAGE", "RES_SHORT", "HOST_LOAD"})
+"""Codes that the vectors write with the name of a resource."""
 
-KNOWN_HOST: Final = {"name", "slots", "mem", "maxmem", "type", "model", "status", "ncpus"}
-KNOWN_JOB: Final = {"id", "n", "R", "q", "user", "sp", "project", "just_submitted", "submit"}
-KNOWN_QUEUE: Final = {"name", "PRIORITY", "status"}
-KNOWN_CASE: Final = {"params", "users", "limits", "suspended", "app", "actions", "causes"}
-"""What isn't known is not yet carried out, and says so instead of giving a wrong answer."""
+ONLY_OF_RUNNING: Final = ("alloc", "used", "reported_after")
+
+STEPS_MAX: Final = 10_000
+ADMINISTRATOR: Final = "admin"
+
+NOT_YET: Final = ("users", "limits", "suspended", "causes")
+"""Parts of a case that can't be set up yet: none is left out silently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +105,23 @@ class CoreTrial:
     """
 
     def __init__(self, case: Fields) -> None:
+        for name in NOT_YET:
+            if case.get(name):
+                raise NotYet(name)
+        self.case = case
         self.now_us = BEGIN_US
         self.core = Core()
         self.ids: dict[str, str] = {}
         self.rejected: list[str] = []
-        self.made: list[Stamped] = []
-        for name in KNOWN_CASE:
-            if case.get(name):
-                raise NotYet(name)
-        self._begin(case)
+        self.denied = False
+        self.error = ""
+        self.signals: dict[str, str] = {}
+        self.victims: dict[str, list[str]] = {}
+        self._begin()
 
     # ---------------------------------------------------------------------------------- setting up
 
-    def _begin(self, case: Fields) -> None:
+    def _begin(self) -> None:
         plugins = Plugins()
         start = StartScheduler(
             epoch=1,
@@ -107,41 +131,35 @@ class CoreTrial:
             allocators=plugins.allocator_versions(),
         )
         self._command(start)
-        self._command(DefineCluster(settings=settings_of(case)))
-        queues = mappings_of(case.get("queues"))
+        self._command(DefineCluster(settings=settings_of(self.case)))
+        queues = mappings_of(self.case.get("queues"))
         if not any(queue.get("name") == "normal" for queue in queues):
             queues = [{"name": "normal"}, *queues]
         for queue in queues:
-            _only(queue, KNOWN_QUEUE, "queue")
-            spec = QueueSpec(priority=whole_of(queue.get("PRIORITY", 30)))
-            self._command(DefineQueue(queue=text_of(queue.get("name")), spec=spec))
-        cluster = mapping_of(case.get("cluster"))
-        if cluster.get("shared"):
-            raise NotYet("shared resources")
+            self._command(DefineQueue(queue=text_of(queue.get("name")), spec=queue_of(queue)))
+        cluster = mapping_of(self.case.get("cluster"))
+        for descriptor in resources_of(self.case):
+            self._command(DefineResource(descriptor=descriptor))
         for host in mappings_of(cluster.get("hosts")):
             self._join(host)
-        for job in mappings_of(case.get("running")):
+        for job in mappings_of(self.case.get("running")):
             self.run(job)
 
     def _join(self, host: Fields) -> None:
-        _only(host, KNOWN_HOST, "host")
-        name = text_of(host.get("name"))
-        total = whole_of(host.get("maxmem", host.get("mem", 16000)))
-        join = JoinWorker(
-            worker=name,
-            slots=whole_of(host.get("slots", 4)),
-            resources=(HostResource(name=MEM, total_milli=total * MB_MILLI, is_real=True),),
-            attributes=(
-                Attribute(name="type", value=text_of(host.get("type", "LINUX"))),
-                Attribute(name="model", value=text_of(host.get("model", "M1"))),
-            ),
-        )
+        join = host_of(host)
         self._command(join)
+        load = load_of(host)
+        if load:
+            self._command(WorkerReport(worker=join.worker, incarnation=1, load=load))
         status = host.get("status", "ok")
         if status == "closed_Adm":
-            self._command(CloseWorker(worker=name))
+            self._command(CloseWorker(worker=join.worker))
         elif status == "unreach":
-            self._command(MarkUnreachable(worker=name, incarnation=1, silent_us=0))
+            self._command(MarkUnreachable(worker=join.worker, incarnation=1, silent_us=0))
+        elif status == "unavail":
+            self._command(LeaveWorker(worker=join.worker, incarnation=1))
+        elif status == "closed_Excl":
+            self.run({"id": f"_on {join.worker}", "alloc": {join.worker: 1}, "x": True})
         elif status != "ok":
             raise NotYet(f"hosts that are {status}")
 
@@ -150,20 +168,38 @@ class CoreTrial:
         Let a job run where the vector says, by the same events as if a session had placed it there.
         """
         shares = {name: whole_of(tasks) for name, tasks in mapping_of(job.get("alloc")).items()}
-        tasks = sum(shares.values()) or 1
-        self.submit({**{name: value for name, value in job.items() if name != "alloc"}, "n": tasks})
+        shares = shares or {self.core.state.hosts[0].name: 1}
+        told = {name: value for name, value in job.items() if name not in ONLY_OF_RUNNING}
+        self.submit({**told, "n": sum(shares.values())})
         record = self._record(text_of(job["id"]))
-        numbers = {worker.name: worker.number for worker in self.core.state.hosts}
-        amounts = tuple(
-            Amount(resource=need.resource, milli=need.milli) for need in record.spec.needs
-        )
-        runs = tuple(
-            HostRun(first=numbers[host], tasks=count, amounts=amounts)
-            for host, count in (shares or {self.core.state.hosts[0].name: 1}).items()
-        )
-        event = JobDispatched(attempt=1, allocation=Allocation(runs=runs, allocator="seqjob"))
+        allocation = self._allocation(record, shares)
+        event = JobDispatched(attempt=1, allocation=allocation)
         self._apply(record.stream, event, "")
         self._started(record)
+        if "used" in job:
+            host = next(iter(shares))
+            used_mb = {text_of(job["id"]): whole_of(job["used"])}
+            self.report(host, free_mb=whole_of(job["reported_after"]), used_mb=used_mb)
+
+    def _allocation(self, record: JobRecord, shares: dict[str, int]) -> Allocation:
+        numbers = {worker.name: worker.number for worker in self.core.state.hosts}
+        amounts, shared = [], []
+        for need in record.spec.needs:
+            descriptor = self.core.state.catalogue.get(need.resource)
+            if descriptor is not None and descriptor.scope is ResourceScope.SHARED:
+                shared.append(SharedAmount(resource=need.resource, milli=need.milli))
+            else:
+                amounts.append(Amount(resource=need.resource, milli=need.milli))
+        runs = tuple(
+            HostRun(first=numbers[host], tasks=count, amounts=tuple(amounts))
+            for host, count in shares.items()
+        )
+        return Allocation(
+            runs=runs,
+            shared=tuple(shared),
+            allocator="seqjob",
+            is_exclusive=record.spec.is_exclusive,
+        )
 
     # ----------------------------------------------------------------------------- what a trial
     # does
@@ -172,14 +208,38 @@ class CoreTrial:
         """
         Submit a job; a refusal is noted.
         """
-        _only(job, KNOWN_JOB, "job")
         name = text_of(job.get("id", "J"))
+        if job.get("submitted_before_close"):
+            self._before_close(job)
+            return
         try:
-            made = self._command(SubmitJob(spec=spec_of(job, name)))
+            spec = job_of(job, name, self.case)
+            if "b" in job:
+                begin_us = BEGIN_US + whole_of(job["b"]) * MINUTE_US
+                spec = spec.model_copy(update={"begin_us": begin_us})
+            made = self._command(SubmitJob(spec=spec))
         except Refused:
             self.rejected.append(name)
             return
-        self.ids[name] = self.core.state.stored.jobs[made[0].stream].job_id
+        record = self.core.state.stored.jobs.get(made[0].stream)
+        if record is not None:
+            self.ids[name] = record.job_id
+            return
+        number = int(made[0].stream.removeprefix("job:"))
+        for stream in self.core.state.stored.arrays[number].elements:
+            element = self.core.state.stored.jobs[stream]
+            self.ids[f"{name}[{element.index}]"] = element.job_id
+
+    def _before_close(self, job: Fields) -> None:
+        """
+        Submit a job while its queue was still open.
+        """
+        queue = text_of(job.get("q", "normal"))
+        self._command(SetQueue(queue=queue, to="open"))
+        self.submit(
+            {name: value for name, value in job.items() if name != "submitted_before_close"}
+        )
+        self._command(SetQueue(queue=queue, to="closed"))
 
     def go_to(self, minute: int) -> None:
         """
@@ -192,35 +252,169 @@ class CoreTrial:
 
     def happen(self, step: Fields) -> None:
         """
-        Let jobs finish.
+        Let jobs finish, and hosts be lost or come back.
         """
         for name in texts_of(step.get("finish")):
-            record = self._record(name)
-            self._command(JobFinishedReport(**self._report_of(record), exit_code=0))
+            self.act("exit", name, 0, by="")
+        if "host_ok" in step:
+            self._command(WorkerReport(worker=text_of(step["host_ok"]), incarnation=1))
+
+    def act(self, name: str, job: str, value: object, *, by: str) -> None:
+        """
+        Do to a job what a command does, or let something happen to it; a refusal is noted.
+        """
+        action = self._actions().get(name)
+        if action is None:
+            raise NotYet(f"the action {name}")
+        self.denied, self.error = False, ""
+        for each in self._elements(job):
+            try:
+                action(each, value, by)
+            except Refused as refused:
+                self.denied = isinstance(refused, Denied) or "administrator" in refused.rule
+                self.error = refused.rule
+
+    def _actions(self) -> dict[str, Callable[[str, object, str], None]]:
+        return {
+            "bstop": self._stop,
+            "bresume": lambda job, _, by: self._order(ResumeJob(job_id=self.ids[job]), by),
+            "bkill": self._kill,
+            "brequeue": self._requeue,
+            "bswitch": lambda job, value, by: self._order(
+                SwitchJob(job_id=self.ids[job], queue=text_of(value)), by
+            ),
+            "bmod": self._modify,
+            "exit": self._exit,
+            "killed": lambda job, value, _: self._end(job, signal=whole_of(value)),
+            "host_unavail": self._lose,
+        }
+
+    def _stop(self, job: str, value: object, by: str) -> None:
+        del value
+        self._order(StopJob(job_id=self.ids[job]), by)
+        self._until(lambda: self._record(job).state in {JobState.USUSP, JobState.PSUSP})
+
+    def _kill(self, job: str, value: object, by: str) -> None:
+        del value
+        self._order(KillJob(job_id=self.ids[job]), by)
+        self._until(lambda: self._record(job).state is JobState.EXIT)
+
+    def _requeue(self, job: str, value: object, by: str) -> None:
+        self._order(RequeueJob(job_id=self.ids[job], hold=value == "-H"), by)
+        self._until(lambda: self._record(job).state in WAITING)
+
+    def _modify(self, job: str, value: object, by: str) -> None:
+        changes = mapping_of(value)
+        record = self._record(job)
+        if "q" in changes:
+            raise Refused("queue", "is changed by a switch", text_of(changes["q"]))
+        if "depn" in changes:
+            spec = record.spec.model_copy(update={"dependency_text": "", "dependency": None})
+        else:
+            spec = job_of(changes, record.spec.name, self.case)
+            given = {"n": ("tasks_min", "tasks_max"), "W": ("run_limit_us",)}
+            given["R"] = ("resreq",)
+            names = [name for change in changes for name in given[change]]
+            changed = {name: getattr(spec, name) for name in names}
+            spec = record.spec.model_copy(update=changed)
+        self._order(ModifyJob(job_id=record.job_id, spec=spec), by)
+
+    def _exit(self, job: str, value: object, by: str) -> None:
+        del by
+        self._end(job, exit_code=whole_of(value))
+
+    def _end(self, job: str, *, exit_code: int | None = None, signal: int | None = None) -> None:
+        """
+        Report a job's end, and let the core put it back when its exit value says so.
+        """
+        record = self._record(job)
+        self._report(JobFinishedReport, record, exit_code=exit_code, signal=signal)
+        self._until(lambda: not record.requeue_why)
+
+    def _lose(self, host: str, value: object, by: str) -> None:
+        del value, by
+        self._command(MarkUnreachable(worker=host, incarnation=1, silent_us=0))
 
     def cycle(self) -> None:
         """
-        Hold sessions until nothing more is decided, and report what was dispatched as started.
+        Hold sessions until nothing more is decided; what they order is carried out at once.
         """
-        self.made = list(self.core.session(self.now_us))
-        while self.core.is_cut_short:
-            self.made += self.core.session(self.now_us)
-        for stamped in self.made:
-            if isinstance(stamped.event, JobDispatched):
-                self._started(self.core.state.stored.jobs[stamped.stream])
+        self.signals, self.victims = {}, {}
+        for _ in range(STEPS_MAX):
+            if not self._step() and not self.core.is_cut_short:
+                return
+        raise NotYet("a cycle that doesn't come to an end")
+
+    def _until(self, is_reached: Callable[[], bool]) -> None:
+        """
+        Hold sessions of one decision each until something is so, or nothing more is decided.
+        """
+        while not is_reached():
+            if not self._step() and not self.core.is_cut_short:
+                return
+
+    def _step(self) -> bool:
+        made = self.core.session(self.now_us)
+        for stamped in made:
+            self._carry_out(stamped)
+        return bool(made)
+
+    def _carry_out(self, stamped: Stamped) -> None:
+        """
+        Do at once what a worker would do about a decision.
+        """
+        event = stamped.event
+        record = self.core.state.stored.jobs.get(stamped.stream)
+        if record is None:
+            return
+        if isinstance(event, JobDispatched):
+            self._started(record)
+        elif isinstance(event, JobKillOrdered):
+            self._report(JobFinishedReport, record, signal=9)
+        elif isinstance(event, JobSuspendOrdered):
+            self.signals[self._name(record)] = event.signal
+            if event.preemptor:
+                preemptor = self.core.state.stored.jobs[job_stream(event.preemptor)]
+                self.victims.setdefault(self._name(preemptor), []).append(self._name(record))
+            self._report(JobSuspendedReport, record)
+        elif isinstance(event, JobResumeOrdered):
+            self.signals[self._name(record)] = "SIGCONT"
+            self._report(JobResumedReport, record)
 
     def observe(self) -> Observed:
         """
         Return what can be seen now.
         """
-        seen = Observed(rejected=list(self.rejected))
+        seen = Observed(
+            rejected=list(self.rejected),
+            signals=dict(self.signals),
+            victims={name: list(victims) for name, victims in self.victims.items()},
+            denied=self.denied,
+            error=self.error,
+        )
         for name, job_id in self.ids.items():
+            if name.startswith("_"):
+                continue
             record = self.core.state.stored.jobs[job_stream(job_id)]
             seen.states[name] = record.state.value
+            seen.queues[name] = record.spec.queue
+            seen.terms[name] = record.why
+            seen.suspended_for[name] = record.suspend_why
+            limit_us = self.core.state.run_limit_us(record)
+            seen.run_limits_min[name] = None if limit_us is None else limit_us // MINUTE_US
+            seen.exit_codes[name] = shown_exit(record)
+            least, most = record.spec.tasks_min, record.spec.tasks_max
+            seen.tasks[name] = least if least == most else [least, most]
+            seen.dependencies[name] = record.spec.dependency_text or None
+            seen.submitted_min[name] = (record.submit_us - BEGIN_US) // MINUTE_US
             if record.state in LIVE and record.allocation is not None:
                 seen.shares[name] = dict(self.core.state.host_names(record.allocation))
+                for amount in record.allocation.shared:
+                    before = seen.used.get(amount.resource, 0)
+                    seen.used[amount.resource] = before + amount.milli // MILLI
             if record.state in WAITING:
                 seen.waiting[name] = self._waiting(record)
+        seen.order = self._in_order()
         return seen
 
     def report(self, host: str, *, free_mb: int, used_mb: dict[str, int]) -> None:
@@ -246,9 +440,12 @@ class CoreTrial:
 
     # -------------------------------------------------------------------------------------- helpers
 
-    def _command(self, command: Any) -> list[Stamped]:
-        found = self.core.handle(command, actor="u1", now_us=self.now_us)
-        return [self._apply(stream, event, "u1") for stream, event in found]
+    def _command(self, command: Any, by: str = ADMINISTRATOR) -> list[Stamped]:
+        found = self.core.handle(command, actor=by, now_us=self.now_us)
+        return [self._apply(stream, event, by) for stream, event in found]
+
+    def _order(self, command: Any, by: str) -> None:
+        self._command(command, by)
 
     def _apply(self, stream: str, event: Event, actor: str) -> Stamped:
         version = self.core.state.next_version(stream)
@@ -256,122 +453,79 @@ class CoreTrial:
         self.core.apply(stamped)
         return stamped
 
+    def _elements(self, name: str) -> list[str]:
+        """
+        Return the jobs that a name means: itself, or the elements in brackets.
+        """
+        if name in self.ids or "[" not in name:
+            return [name]
+        base, _, listed = name.rstrip("]").partition("[")
+        return [f"{base}[{index}]" for index in listed.split(",")]
+
+    def _name(self, record: JobRecord) -> str:
+        return next(name for name, job_id in self.ids.items() if job_id == record.job_id)
+
     def _record(self, name: str) -> JobRecord:
         return self.core.state.stored.jobs[job_stream(self.ids[name])]
 
-    def _report_of(self, record: JobRecord) -> dict[str, Any]:
+    def _report(self, report: Callable[..., Any], record: JobRecord, **more: Any) -> None:
         assert record.allocation is not None, record.stream
         worker = self.core.state.hosts[record.allocation.runs[0].first]
-        return {
+        about = {
             "worker": worker.name,
             "incarnation": worker.incarnation,
             "job_id": record.job_id,
             "attempt": record.attempt,
         }
+        self._command(report(**about, **more), "")
 
     def _started(self, record: JobRecord) -> None:
-        self._command(JobStartedReport(**self._report_of(record)))
+        self._report(JobStartedReport, record)
+
+    def _in_order(self) -> list[str]:
+        """
+        Return the jobs that wait or run, equals by the time from which they count as queued.
+        """
+        records = [(name, self._record(name)) for name in self.ids]
+        lasting = [each for each in records if each[1].state in LIVE or each[1].state in WAITING]
+        return [name for name, _ in sorted(lasting, key=lambda each: _place_of(each[1]))]
 
     def _waiting(self, record: JobRecord) -> Waiting:
-        _, reasons = why_waiting(self.core.state, record)
+        _, every = why_waiting(self.core.state, record)
+        reasons = [reason for reason in every if reason.code not in NOTES]
         waiting = Waiting(main=next((code_of(each) for each in reasons if not each.hosts), ""))
         for reason in reasons:
-            for host in self._hosts_of(reason):
-                waiting.hosts.setdefault(host, []).append(code_of(reason))
+            for host, available_milli in self._hosts_of(reason):
+                waiting.hosts.setdefault(host, []).append(code_of(reason, available_milli))
         return waiting
 
-    def _hosts_of(self, reason: PendReason) -> Iterator[str]:
+    def _hosts_of(self, reason: PendReason) -> Iterator[tuple[str, int]]:
         for span in reason.hosts:
             for number in range(span.first, span.first + span.hosts):
-                yield self.core.state.hosts[number].name
+                yield self.core.state.hosts[number].name, span.available_milli
 
 
-def code_of(reason: PendReason) -> str:
+def _place_of(record: JobRecord) -> tuple[int, int, int, int, int]:
+    return (-record.spec.user_priority, record.place, record.queue_us, record.number, record.index)
+
+
+def shown_exit(record: JobRecord) -> int | None:
+    """
+    Return a job's exit code as shells show it: 128 and the signal's number for a signal.
+    """
+    return record.exit_code if record.signal is None else 128 + record.signal
+
+
+def code_of(reason: PendReason, available_milli: int = 0) -> str:
     """
     Return a reason's code as the vectors write it, with the resource or limit that it is about.
+
+    Too few slots have one code with the amount that is left; LSF has one code for none and one for
+    some.
     """
     code = reason.code.value
+    if code == "HOST_SLOTS":
+        return "HOST_LESS_SLOTS" if available_milli else "HOST_JOB_LIMIT"
     if code == "RES_LIMIT":
         return f"{code}({reason.detail},{reason.resource})"
-    return f"{code}({reason.resource})" if reason.resource else code
-
-
-def settings_of(case: Fields) -> ClusterSettings:
-    """
-    Return settings that give LSF's defaults, which the vectors assume.
-    """
-    del case
-    values: dict[str, object] = {
-        "name": "vectors",
-        "default_queue": "normal",
-        "picker": "builtin_fcfs",
-        "allocators": ("fill",),
-        "session_interval_us": 0,
-        "session_max_decisions": 100_000,
-        "clean_period_us": 3_600_000_000,
-        "forget_batch": 1_000,
-        "key_retention_us": 3_600_000_000,
-        "snapshot_every_events": 1_000_000,
-        "default_host_type": "local",
-        "memory_unit": "MB",
-        "reserve_per_task": False,
-    }
-    known = ClusterSettings.model_fields
-    return ClusterSettings.model_validate(
-        {name: values[name] for name in values if name in known}, strict=False
-    )
-
-
-def spec_of(job: Fields, name: str) -> JobSpec:
-    """
-    Return the job that a vector describes.
-    """
-    least, most = tasks_of(job.get("n", 1))
-    return JobSpec(
-        user=text_of(job.get("user", "u1")),
-        queue=text_of(job.get("q", "normal")),
-        name=name,
-        tasks_min=least,
-        tasks_max=most,
-        resreq=texts_of(job.get("R")),
-        needs=needs_of(parse(texts_of(job.get("R")))),
-        user_priority=whole_of(job.get("sp", 0)),
-    )
-
-
-def tasks_of(value: object) -> Sequence[int]:
-    """
-    Return the fewest and the most tasks.
-    """
-    if isinstance(value, int):
-        return (value, value)
-    least, most = items_of(value)
-    return whole_of(least), whole_of(most)
-
-
-def needs_of(requirement: Requirement) -> tuple[Need, ...]:
-    """
-    Return what a requirement reserves, as far as jobs can say it.
-    """
-    primary = requirement.compounds[0].primaries[0]
-    plain = requirement.is_simple and len(primary.rusage) < 2
-    if not plain or primary.model_copy(update={"rusage": ()}) != type(primary)():
-        raise NotYet("requirements beyond rusage")
-    found = []
-    for usage in primary.rusage:
-        for term in usage:
-            if (
-                term.per is Per.JOB
-                or term.duration_us is not None
-                or term.threshold_milli is not None
-            ):
-                raise NotYet("rusage with more than an amount")
-            is_per_task = term.per is Per.TASK
-            found.append(Need(resource=term.resource, milli=term.milli, per_task=is_per_task))
-    return tuple(found)
-
-
-def _only(fields: Fields, known: set[str], what: str) -> None:
-    unknown = sorted(set(fields) - known)
-    if unknown:
-        raise NotYet(f"{what} with {', '.join(unknown)}")
+    return f"{code}({reason.resource})" if code in WITH_RESOURCE else code

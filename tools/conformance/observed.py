@@ -54,6 +54,15 @@ class Observed:
         host_status: The status of each host.
         terms: Why each ended job ended (TERM_...).
         suspended_for: Why each suspended job is (SUSP_...).
+        queues: The queue of each job.
+        run_limits_min: The run limit of each job in minutes, None without one.
+        exit_codes: The exit code of each ended job, None where a signal ended it.
+        tasks: What each job asks for: a count, or the fewest and the most.
+        dependencies: What each job waits for, as written, None for nothing.
+        submitted_min: When each job was submitted, in minutes.
+        order: Jobs that wait or run, in the order in which they are considered.
+        denied: Whether the last action was denied to whoever tried it.
+        error: Why the last action was refused, "" when it wasn't.
     """
 
     shares: dict[str, Shares] = field(default_factory=dict)
@@ -66,15 +75,24 @@ class Observed:
     host_status: dict[str, str] = field(default_factory=dict)
     terms: dict[str, str] = field(default_factory=dict)
     suspended_for: dict[str, str] = field(default_factory=dict)
+    queues: dict[str, str] = field(default_factory=dict)
+    run_limits_min: dict[str, int | None] = field(default_factory=dict)
+    exit_codes: dict[str, int | None] = field(default_factory=dict)
+    tasks: dict[str, int | list[int]] = field(default_factory=dict)
+    dependencies: dict[str, str | None] = field(default_factory=dict)
+    submitted_min: dict[str, int] = field(default_factory=dict)
+    order: list[str] = field(default_factory=list)
+    denied: bool = False
+    error: str = ""
 
     def only_job(self) -> str:
         """
         Return the one job that waits or was started in this cycle, for expectations that name none.
         """
-        names = [*self.waiting, *self.shares] or [*self.rejected]
+        names = list(dict.fromkeys([*self.waiting, *self.shares, *self.states, *self.rejected]))
         if not names:
             raise Malformed("there is no job to look at")
-        return names[-1]
+        return names[0] if len(names) == 1 else [*self.waiting, *self.shares, *names][0]
 
 
 Compare = Callable[[object, Observed], list[str]]
@@ -134,7 +152,10 @@ def _pend(expected: object, seen: Observed) -> list[str]:
     if isinstance(expected, bool):
         return differing("is pending", expected, seen.only_job() in seen.waiting)
     found = []
-    for job, wanted in mapping_of(expected).items():
+    wanted_by_job = mapping_of(expected)
+    if {"main", "hosts", "any"}.intersection(wanted_by_job):
+        wanted_by_job = {seen.only_job(): wanted_by_job}
+    for job, wanted in wanted_by_job.items():
         waiting = seen.waiting.get(job)
         if waiting is None:
             found.append(f"{job}: expected to wait, is {seen.states.get(job, 'unknown')}")
@@ -201,6 +222,50 @@ def _preempt_count(expected: object, seen: Observed) -> list[str]:
     return differing("count of victims", whole_of(expected), count)
 
 
+def _term(expected: object, seen: Observed) -> list[str]:
+    if isinstance(expected, str):
+        return differing("end", expected, seen.terms.get(seen.only_job()))
+    return _by_name("end", mapping_of(expected), seen.terms)
+
+
+def _counts(expected: object, seen: Observed) -> list[str]:
+    """
+    Compare the elements of an array, counted by state.
+    """
+    counts = {"NJOBS": len(seen.states)}
+    for state in seen.states.values():
+        counts[state] = counts.get(state, 0) + 1
+    return differing("counts", dict(mapping_of(expected)), counts)
+
+
+def _keeps(expected: object, seen: Observed) -> list[str]:
+    found = []
+    for job, wanted in mapping_of(expected).items():
+        kept = {"jobid": True, "submit_time": seen.submitted_min.get(job)}
+        found += differing(f"{job} keeps", dict(mapping_of(wanted)), kept)
+    return found
+
+
+def _error(expected: object, seen: Observed) -> list[str]:
+    return [] if seen.error else [f"error: expected {expected!r}, found none"]
+
+
+def _ok(expected: object, seen: Observed) -> list[str]:
+    shown = f" ({seen.error})" if seen.error else ""
+    return [f"{line}{shown}" for line in differing("is allowed", expected, not seen.error)]
+
+
+def _of_only(what: str, values: Callable[[Observed], Mapping[str, object]]) -> Compare:
+    """
+    Return the comparison of something of the one job that a case is about.
+    """
+
+    def run(expected: object, seen: Observed) -> list[str]:
+        return differing(what, expected, values(seen).get(seen.only_job()))
+
+    return run
+
+
 def _by_product(expected: object, seen: Observed) -> list[str]:
     """
     Compare where the vendor and this program differ: ours holds.
@@ -230,9 +295,23 @@ COMPARISONS: Final[dict[str, Compare]] = {
     "host_status": lambda expected, seen: _by_name(
         "status", mapping_of(expected), seen.host_status
     ),
-    "term": lambda expected, seen: _by_name("end", mapping_of(expected), seen.terms),
+    "term": _term,
     "susp_reason": lambda expected, seen: _by_name(
         "suspension", mapping_of(expected), seen.suspended_for
+    ),
+    "counts": _counts,
+    "keeps": _keeps,
+    "error": _error,
+    "ok": _ok,
+    "denied": lambda expected, seen: differing("denied", expected, seen.denied),
+    "queue": _of_only("queue", lambda seen: seen.queues),
+    "state": _of_only("state", lambda seen: seen.states),
+    "runlimit_min": _of_only("run limit in minutes", lambda seen: seen.run_limits_min),
+    "n": _of_only("tasks", lambda seen: seen.tasks),
+    "code": _of_only("exit code", lambda seen: seen.exit_codes),
+    "dependency": _of_only("dependency", lambda seen: seen.dependencies),
+    "queue_order": lambda expected, seen: differing(
+        "order", list(texts_of(expected)), list(seen.order)
     ),
     "xce": _by_product,
     "vendor": _nothing,

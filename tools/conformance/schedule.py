@@ -5,7 +5,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from tools.conformance.core_trial import CoreTrial
@@ -63,6 +63,15 @@ def with_defaults(case: Fields) -> Fields:
         filled["jobs"] = [{"id": "J", **job}]
     if "cluster" not in filled:
         filled["cluster"] = {"hosts": [{"name": "h1"}]}
+    expect = case.get("expect")
+    if isinstance(expect, Mapping) and "sequence" in expect:
+        # The order of all hosts shows in a job that fills them.
+        slots = [
+            host.get("slots", 4) for host in mappings_of(mapping_of(filled["cluster"]).get("hosts"))
+        ]
+        filled["jobs"] = [
+            {"n": sum(map(whole_of, slots)), **job} for job in mappings_of(filled["jobs"])
+        ]
     return filled
 
 

@@ -38,6 +38,17 @@ class Trial(Protocol):
         back.
         """
 
+    def act(self, name: str, job: str, value: object, *, by: str) -> None:
+        """
+        Do to a job what a command does, or let something happen to it.
+
+        Args:
+            name: bkill, bstop, bresume, brequeue, bswitch, bmod, exit, killed, over ...
+            job: The job or the elements, as the vector calls them.
+            value: What more the vector says of it, None for nothing.
+            by: The user who does it.
+        """
+
     def cycle(self) -> None:
         """
         Hold a cycle, and let the hosts carry out at once what it ordered.

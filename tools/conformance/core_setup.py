@@ -1,0 +1,277 @@
+"""
+Turn what a vector says into our own settings, queues, hosts and jobs.
+
+Where a vector assumes LSF's defaults, the cluster gets the settings that the specification names
+for them. What can't be said yet raises NotYet: a vector is never run without a part of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from domain.amounts import MEM, Amount, Attribute, HostResource
+from domain.arrays import parse_job_name
+from domain.cluster import ClusterSettings
+from domain.commands import JoinWorker
+from domain.jobs import ExitRules, HostChoice, JobSpec
+from domain.queues import QueueSpec
+from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
+from domain.units import MILLI, MINUTE_US, MemoryUnit, parse_milli
+from domain.windows import Windows, parse_windows
+from tools.conformance.names import used_in
+from tools.conformance.trial import NotYet
+from tools.conformance.values import (
+    Fields,
+    items_of,
+    mapping_of,
+    mappings_of,
+    text_of,
+    texts_of,
+    whole_of,
+)
+
+MB_MILLI: Final = MemoryUnit.MB.kib * MILLI
+
+LOADS: Final = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it")
+
+KNOWN_HOST: Final = {
+    "name", "slots", "mem", "maxmem", "type", "model", "status", "ncpus", "bool", "str", "num",
+    "load_available",
+}  # fmt: skip
+KNOWN_JOB: Final = {
+    "id", "n", "R", "q", "m", "user", "sp", "project", "just_submitted", "submit", "W", "b", "x",
+    "w", "J", "rerunnable",
+}  # fmt: skip
+KNOWN_QUEUE: Final = {
+    "name", "PRIORITY", "status", "RUN_WINDOW", "DISPATCH_WINDOW", "IGNORE_DEADLINE", "RUNLIMIT",
+    "REQUEUE_EXIT_VALUES", "SUCCESS_EXIT_VALUES", "RERUNNABLE",
+}  # fmt: skip
+KNOWN_PARAMS: Final = {"reserve_per_task", "accept_interval"}
+KNOWN_APP: Final = {"REQUEUE_EXIT_VALUES", "SUCCESS_EXIT_VALUES"}
+
+_EXCLUDE: Final = re.compile(r"EXCLUDE\(([0-9 ]*)\)")
+
+
+def only(fields: Fields, known: Iterable[str], what: str) -> None:
+    """
+    Do nothing, or say what of a mapping can't be said yet.
+
+    Raises:
+        NotYet: Something is in it that isn't known.
+    """
+    unknown = sorted(set(fields) - set(known))
+    if unknown:
+        raise NotYet(f"{what} with {', '.join(unknown)}")
+
+
+def settings_of(case: Fields) -> ClusterSettings:
+    """
+    Return the settings of a case. A session makes one decision, so that a trial can look between
+    two of them.
+    """
+    params = mapping_of(case.get("params"))
+    only(params, KNOWN_PARAMS, "params")
+    if params.get("accept_interval"):
+        raise NotYet("an accept interval")
+    expect = mapping_of(case.get("expect"))
+    values: dict[str, object] = {
+        "name": "vectors",
+        "default_queue": "normal",
+        "picker": "builtin_fcfs",
+        # Where the vendor and XCE differ, XCE's own chain is meant; everything else is LSF's way.
+        "allocators": ("parjob", "fill") if "xce" in expect else ("fill",),
+        "session_interval_us": 0,
+        "session_max_decisions": 1,
+        "clean_period_us": 3_600_000_000,
+        "forget_batch": 1_000,
+        "key_retention_us": 3_600_000_000,
+        "snapshot_every_events": 1_000_000,
+        "default_host_type": "local",
+        "memory_unit": "MB",
+        "reserve_per_task": bool(params.get("reserve_per_task")),
+        "lost_jobs": "keep",
+        "lost_grace_us": 0,
+    }
+    known = ClusterSettings.model_fields
+    return ClusterSettings.model_validate(
+        {name: values[name] for name in values if name in known}, strict=False
+    )
+
+
+def queue_of(queue: Fields) -> QueueSpec:
+    """
+    Return a queue.
+    """
+    only(queue, KNOWN_QUEUE, "queue")
+    status = text_of(queue.get("status") or "Open:Active")
+    limits = [whole_of(each) for each in items_of(queue.get("RUNLIMIT"))]
+    return QueueSpec(
+        priority=whole_of(queue.get("PRIORITY", 30)),
+        is_open=status.startswith("Open"),
+        is_active=status.endswith(":Active"),
+        run_windows=_windows(queue.get("RUN_WINDOW")),
+        dispatch_windows=_windows(queue.get("DISPATCH_WINDOW")),
+        ignore_deadline=bool(queue.get("IGNORE_DEADLINE")),
+        run_limit_max_us=limits[-1] * MINUTE_US if limits else None,
+        run_limit_default_us=limits[0] * MINUTE_US if limits else None,
+        exits=exits_of(queue),
+        rerunnable=bool(queue.get("RERUNNABLE")),
+    )
+
+
+def _windows(text: object) -> Windows | None:
+    return None if text is None else parse_windows(text_of(text))
+
+
+def exits_of(fields: Fields) -> ExitRules | None:
+    """
+    Return what exit values mean, None when the vector doesn't say.
+    """
+    if not {"REQUEUE_EXIT_VALUES", "SUCCESS_EXIT_VALUES"}.intersection(fields):
+        return None
+    requeue = fields.get("REQUEUE_EXIT_VALUES")
+    text = requeue if isinstance(requeue, str) else " ".join(_words(requeue))
+    exclude = [int(each) for part in _EXCLUDE.findall(text) for each in part.split()]
+    return ExitRules(
+        requeue=tuple(int(each) for each in _EXCLUDE.sub("", text).split()),
+        exclude=tuple(exclude),
+        success=tuple(int(each) for each in _words(fields.get("SUCCESS_EXIT_VALUES"))),
+    )
+
+
+def _words(value: object) -> list[str]:
+    return (
+        text_of(value).split()
+        if isinstance(value, str)
+        else [text_of(each) for each in items_of(value)]
+    )
+
+
+def host_of(host: Fields) -> JoinWorker:
+    """
+    Return the joining of a host. One that doesn't report its load has no memory to tell of either.
+    """
+    only(host, KNOWN_HOST, "host")
+    resources = []
+    if host.get("load_available") is not False:
+        total = whole_of(host.get("maxmem", host.get("mem", 16000)))
+        resources.append(HostResource(name=MEM, total_milli=total * MB_MILLI, is_real=True))
+    for name, value in mapping_of(host.get("num")).items():
+        resources.append(HostResource(name=name, total_milli=parse_milli(text_of(value))))
+    attributes = {"type": host.get("type", "LINUX"), "model": host.get("model", "M1")}
+    attributes |= mapping_of(host.get("str"))
+    attributes |= dict.fromkeys(texts_of(host.get("bool")), "true")
+    if "ncpus" in host:
+        attributes["ncpus"] = host["ncpus"]
+    return JoinWorker(
+        worker=text_of(host.get("name")),
+        slots=whole_of(host.get("slots", 4)),
+        resources=tuple(resources),
+        attributes=tuple(
+            Attribute(name=name, value=text_of(value)) for name, value in attributes.items()
+        ),
+    )
+
+
+def load_of(host: Fields) -> tuple[Amount, ...]:
+    """
+    Return what a host reports: its free memory where it isn't all, and load indices that are all
+    equal.
+    """
+    if host.get("load_available") is False:
+        return ()
+    load = [Amount(resource=name, milli=0) for name in LOADS]
+    if "mem" in host and "maxmem" in host:
+        load.append(Amount(resource=MEM, milli=whole_of(host["mem"]) * MB_MILLI))
+    return tuple(load)
+
+
+def resources_of(case: Fields) -> list[ResourceDescriptor]:
+    """
+    Return the site's resources: those that hosts share, and those that are only named in
+    requirements.
+    """
+    cluster = mapping_of(case.get("cluster"))
+    shared = {text_of(each.get("name")): each for each in mappings_of(cluster.get("shared"))}
+    found = [_shared(name, each) for name, each in shared.items()]
+    told: set[str] = set(shared)
+    for host in mappings_of(cluster.get("hosts")):
+        told.update(mapping_of(host.get("num")))
+    texts = [text for jobs in ("jobs", "running") for job in mappings_of(case.get(jobs))
+             for text in texts_of(job.get("R"))]  # fmt: skip
+    return found + [each for name, each in used_in(texts).items() if name not in told]
+
+
+def _shared(name: str, fields: Fields) -> ResourceDescriptor:
+    only(fields, {"name", "total", "location", "release"}, "shared resource")
+    places = mapping_of(fields.get("location"))
+    totals = [
+        SharedTotal(total_milli=parse_milli(text_of(total)), hosts=tuple(hosts.split()))
+        for hosts, total in places.items()
+    ]
+    if not places:
+        totals = [SharedTotal(total_milli=parse_milli(text_of(fields.get("total"))))]
+    return ResourceDescriptor(
+        name=name,
+        scope=ResourceScope.SHARED,
+        totals=tuple(totals),
+        is_consumable=True,
+        release_on_suspend=bool(fields.get("release", True)),
+    )
+
+
+def job_of(job: Fields, name: str, case: Fields) -> JobSpec:
+    """
+    Return a job, its requirement as written.
+
+    Raises:
+        Refused: Its array is refused.
+    """
+    only(job, KNOWN_JOB, "job")
+    least, most = _tasks(job.get("n", 1))
+    base, array = parse_job_name(text_of(job["J"])) if "J" in job else (name, None)
+    app = mapping_of(case.get("app"))
+    only(app, KNOWN_APP, "app")
+    return JobSpec(
+        user=text_of(job.get("user", "u1")),
+        queue=text_of(job.get("q", "normal")),
+        project=text_of(job.get("project", "")),
+        name=base,
+        tasks_min=least,
+        tasks_max=most,
+        resreq=texts_of(job.get("R")),
+        hosts=tuple(_asked(text) for text in texts_of(job.get("m"))),
+        submit_type="LINUX",
+        submit_model="M1",
+        is_exclusive=bool(job.get("x")),
+        user_priority=whole_of(job.get("sp", 0)),
+        run_limit_us=_minutes_us(job.get("W")),
+        begin_us=None,
+        array=array,
+        dependency_text=text_of(job.get("w", "")),
+        exits=exits_of(app),
+        rerunnable=bool(job["rerunnable"]) if "rerunnable" in job else None,
+    )
+
+
+def _minutes_us(value: object) -> int | None:
+    return None if value is None else whole_of(value) * MINUTE_US
+
+
+def _asked(text: str) -> HostChoice:
+    name, _, preference = text.partition("+")
+    return HostChoice(
+        host=name.rstrip("!"), preference=int(preference or 0), is_first=name.endswith("!")
+    )
+
+
+def _tasks(value: object) -> tuple[int, int]:
+    """
+    Return the fewest and the most tasks.
+    """
+    if isinstance(value, int):
+        return value, value
+    least, most = items_of(value)
+    return whole_of(least), whole_of(most)

@@ -35,7 +35,7 @@ from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged,
 from domain.ids import job_of_stream, job_stream, split_job_id
 from domain.jobs import JobSpec
 from domain.queues import QueueSpec
-from domain.reasons import PendReason
+from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.core import Core
 from projections.scheduling.plugins import Plugins
 from projections.scheduling.records import JobRecord
@@ -285,9 +285,16 @@ class Scenario:
             for span in reason.hosts
             for number in range(span.first, span.first + span.hosts)
         ]
-        if reason.resource:
-            return f"{reason.resource} short on", hosts
-        return reason.code.value if not hosts else f"{reason.code.value} on", hosts
+        level = f"alternative {reason.alternative} " if reason.alternative else ""
+        level += f"member {reason.member} " if reason.member else ""
+        if reason.resource and hosts:
+            span = "JOB_NO_SPAN " if reason.code is ReasonCode.JOB_NO_SPAN else ""
+            return f"{level}{span}{reason.resource} short on", hosts
+        words = f"{level}{reason.code.value}"
+        words += f" {reason.resource}" if reason.resource else ""
+        is_told = reason.detail and (hosts or reason.alternative)
+        words += f" ({reason.detail})" if is_told else ""
+        return words if not hosts else f"{words} on", hosts
 
 
 def _merged(parts: Any) -> list[str]:

@@ -39,6 +39,7 @@ from domain.events.workers import (
 )
 from domain.ids import REFUSALS, job_stream, worker_stream
 from domain.job_states import LIVE
+from domain.units import MILLI
 from projections.scheduling.handle.answers import NewEvents
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
@@ -62,6 +63,7 @@ def join(state: State, command: JoinWorker, actor: str) -> NewEvents:
     names = [resource.name for resource in command.resources]
     if len(set(names)) < len(names):
         raise Refused("resources", "must name each resource once", ", ".join(names))
+    _check_units(command)
     known = state.stored.workers.get(command.worker)
     event = WorkerJoined(
         incarnation=1 if known is None else known.incarnation + 1,
@@ -71,6 +73,19 @@ def join(state: State, command: JoinWorker, actor: str) -> NewEvents:
         attributes=command.attributes,
     )
     return [(worker_stream(command.worker), event)]
+
+
+def _check_units(command: JoinWorker) -> None:
+    """
+    Refuse a total that isn't the count of its named units.
+    """
+    for resource in command.resources:
+        units = [unit.name for unit in resource.units]
+        if units and resource.total_milli != len(units) * MILLI:
+            rule = f"must have a total of {len(units)}, one for each unit"
+            raise Refused("resources", rule, resource.name)
+        if len(set(units)) < len(units):
+            raise Refused("resources", "must name each unit once", resource.name)
 
 
 def leave(state: State, command: LeaveWorker, actor: str) -> NewEvents:

@@ -47,25 +47,39 @@ class Levels:
         """
         Return the allocation that the first possible alternative gives.
         """
+        found = self.find()
+        if found is None:
+            self._note_hidden()
+            return None
+        alternative, members = found
+        return allocation_of(
+            members,
+            self._ground.capacity,
+            alternative=alternative,
+            is_exclusive=self._request.is_exclusive,
+        )
+
+    def find(self) -> tuple[int, list[Found]] | None:
+        """
+        Return which alternative can be placed, 0 when there is only one, and what its members get.
+        """
         branches = self._request.branches
         for number, branch in enumerate(branches[: self._request.open_branches]):
-            found = self._place_branch(branch, number + 1 if len(branches) > 1 else 0)
+            alternative = number + 1 if len(branches) > 1 else 0
+            found = self._place_branch(branch, alternative)
             if found is not None:
-                return allocation_of(
-                    found,
-                    self._ground.capacity,
-                    alternative=number + 1 if len(branches) > 1 else 0,
-                    is_exclusive=self._request.is_exclusive,
-                )
-        for number, branch in enumerate(branches):
+                return alternative, found
+        return None
+
+    def _note_hidden(self) -> None:
+        """
+        Note the alternatives that aren't open yet.
+        """
+        for number, branch in enumerate(self._request.branches):
             if number >= self._request.open_branches:
                 detail = f"opens {show_duration(branch.delay_us)} after submission"
-                self._reasons.append(
-                    PendReason(
-                        code=ReasonCode.ALTERNATIVE_WAITS, detail=detail, alternative=number + 1
-                    )
-                )
-        return None
+                reason = PendReason(code=ReasonCode.ALTERNATIVE_WAITS, detail=detail)
+                self._note([reason], number + 1, 0)
 
     def reasons(self) -> tuple[PendReason, ...]:
         """

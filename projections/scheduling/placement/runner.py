@@ -122,7 +122,7 @@ class PlacementRunner:
         whole = replace(request, branches=tuple(least), open_branches=len(least))
         ground = Ground(self._capacity, is_empty=True)
         levels = Levels(whole, ground, FastPart, lambda part: self._members(part, chain))
-        return levels.place() is None
+        return levels.find() is None
 
     def _members(self, part: Part, chain: Sequence[str]) -> list[Allocator]:
         """

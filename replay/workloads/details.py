@@ -16,7 +16,8 @@ from itertools import compress
 from typing import final
 
 UNKNOWN = -1
-CPU, GPU, MEM = "cpu", "gpu", "mem"
+# "cpu" would be a load index, and "cores" a count that nothing holds.
+CPU, GPU, MEM = "cpus", "gpu", "mem"
 
 
 def attribute_word(text: str) -> str:

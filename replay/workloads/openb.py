@@ -1,7 +1,7 @@
 """
 Read the pod tables of Alibaba's cluster of 2023 (openb): CPU, memory and GPUs or shares of one.
 
-A pod is a job of one task with amounts: `cpu` and `gpu` in thousandths, memory. Part of one GPU is
+A pod is a job of one task with amounts: `cpus` and `gpu` in thousandths, memory. Part of one GPU is
 an amount below 1000. A pod without a scheduled time never ran. A table without times (5 columns)
 needs a run time for its pods from outside; they are all submitted at second 0, in file order.
 """

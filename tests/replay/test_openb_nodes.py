@@ -27,8 +27,8 @@ def test_a_node_has_slots_memory_cpu_and_gpus_with_a_model(tmp_path: Path) -> No
 
     gpu = ResourceSpec("gpu", 8000, "G2", has_units=True)
     assert (
-        HostSpec("n1", 96, 2048, (("gpu_model", "G2"),), (ResourceSpec("cpu", 96_000), gpu)),
-        HostSpec("n2", 1, 1024, (), (ResourceSpec("cpu", 1500),)),
+        HostSpec("n1", 96, 2048, (("gpu_model", "G2"),), (ResourceSpec("cpus", 96_000), gpu)),
+        HostSpec("n2", 1, 1024, (), (ResourceSpec("cpus", 1500),)),
     ) == cluster.hosts
 
 
@@ -60,5 +60,5 @@ def test_the_real_table_gives_the_machine_that_its_publisher_counts(trace_folder
         for resource in host.resources:
             totals[resource.name] += resource.total_milli
     assert (1_523, 125_514) == (len(hosts), sum(host.slots for host in hosts))
-    assert {"cpu": 125_514_000, "gpu": 6_212_000} == totals
+    assert {"cpus": 125_514_000, "gpu": 6_212_000} == totals
     assert 549 == sum(("gpu_model", "G2") in host.attributes for host in hosts)

@@ -136,6 +136,12 @@ class Run:
         """
         return round(self.result.figures.job_count * US / max(1, self.elapsed_us), 1)
 
+    def never_placed(self) -> int:
+        """
+        Return how many jobs still waited when nothing ran any more and none was to come.
+        """
+        return len(self.workload.jobs) - self.result.figures.job_count
+
     def plain(self) -> dict[str, object]:
         """
         Return the object that --json prints.
@@ -148,6 +154,7 @@ class Run:
             "jobs": figures.job_count,
             "left_out": dict(self.workload.left_out.by_name()),
             "notes": dict(self.workload.notes),
+            "never_placed": self.never_placed(),
             "mean_wait_s": _number(figures.mean_wait_us, US),
             "mean_bounded_slowdown": _number(figures.mean_bounded_slowdown, 1),
             "makespan_s": _number(figures.makespan_us, US),
@@ -246,6 +253,8 @@ def _show(run: Run) -> None:
     for name, count in run.workload.left_out.by_name():
         if count:
             say(f"  left out, {name:<24} {count:>14,}")
+    if run.never_placed():
+        note(f"xce: {counted(run.never_placed(), 'job')} never placed, and not in these figures")
     for name, count in run.workload.notes:
         note(f"xce: {name}: {count:,}")
     for line in run.workload.malformed_lines:

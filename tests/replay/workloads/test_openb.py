@@ -44,7 +44,7 @@ def test_a_pod_is_one_task_with_amounts(tmp_path: Path) -> None:
 
     assert (7, 10, 70, 1, 1) == (job.trace_id, job.submit_s, job.run_s, job.tasks, job.status)
     assert Ask(
-        queue_name="LS", hosts=1, needs=(TraceNeed("cpu", 4152), TraceNeed("mem", 2 * 1024 * 1000))
+        queue_name="LS", hosts=1, needs=(TraceNeed("cpus", 4152), TraceNeed("mem", 2 * 1024 * 1000))
     ) == job.details.ask
     assert "openb-pod-0007" == job.details.trace_name
 
@@ -136,8 +136,8 @@ def test_a_real_table_gives_the_sums_of_an_independent_scan(
     asks = [jobs.details.asks[number] for number in jobs.details.ask_numbers]
     sums = {
         resource: sum(need.milli for ask in asks for need in ask.needs if need.resource == resource)
-        for resource in ("gpu", "cpu")
+        for resource in ("gpu", "cpus")
     }
     assert (run_sum, gpu_sum, cpu_sum, with_model) == (
-        sum(jobs.run_s), sums["gpu"], sums["cpu"], sum(bool(ask.select) for ask in asks),
+        sum(jobs.run_s), sums["gpu"], sums["cpus"], sum(bool(ask.select) for ask in asks),
     )  # fmt: skip

@@ -32,6 +32,9 @@ from tools.conformance.values import (
     whole_of,
 )
 
+BEGIN_US: Final = 1_700_000_000_000_000 // (24 * 60 * MINUTE_US) * (24 * 60 * MINUTE_US)
+"""Minute 0 of every vector: midnight in UTC, so that a clock of 18:00 is minute 1080."""
+
 MB_MILLI: Final = MemoryUnit.MB.kib * MILLI
 
 LOADS: Final = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it")

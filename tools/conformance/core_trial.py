@@ -5,8 +5,7 @@ sessions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Final
 
 from domain.allocations import Allocation, HostRun, SharedAmount
@@ -44,15 +43,14 @@ from domain.events.jobs import (
 )
 from domain.events.workers import JobUsage
 from domain.ids import job_stream
-from domain.job_states import LIVE, WAITING, JobState
-from domain.reasons import NOTES, PendReason
+from domain.job_states import WAITING, JobState
 from domain.resources import ResourceScope
-from domain.units import MILLI, MINUTE_US
+from domain.units import MINUTE_US
 from projections.scheduling.core import Core
 from projections.scheduling.plugins import Plugins
 from projections.scheduling.records import JobRecord
-from projections.scheduling.status import why_waiting
 from tools.conformance.core_setup import (
+    BEGIN_US,
     MB_MILLI,
     host_of,
     job_of,
@@ -61,7 +59,8 @@ from tools.conformance.core_setup import (
     resources_of,
     settings_of,
 )
-from tools.conformance.observed import Observed, Waiting
+from tools.conformance.core_view import MemoryOfHost, memory_of, see_jobs
+from tools.conformance.observed import Observed
 from tools.conformance.trial import NotYet
 from tools.conformance.values import (
     Fields,
@@ -72,12 +71,6 @@ from tools.conformance.values import (
     whole_of,
 )
 
-BEGIN_US: Final = 1_700_000_000_000_000 // (24 * 60 * MINUTE_US) * (24 * 60 * MINUTE_US)
-"""Minute 0 of every vector: midnight in UTC, so that a clock of 18:00 is minute 1080."""
-
-WITH_RESOURCE: Final = frozenset({"HOST_JOB_RUSAGE", "HOST_QUE_RUSAGE", "RES_SHORT", "HOST_LOAD"})
-"""Codes that the vectors write with the name of a resource."""
-
 ONLY_OF_RUNNING: Final = ("alloc", "used", "reported_after")
 
 STEPS_MAX: Final = 10_000
@@ -85,18 +78,6 @@ ADMINISTRATOR: Final = "admin"
 
 NOT_YET: Final = ("users", "limits", "suspended", "causes")
 """Parts of a case that can't be set up yet: none is left out silently."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryOfHost:
-    """
-    Hold the memory of a host in MB: what a new job may take, what jobs reserved and don't use, what
-    is charged.
-    """
-
-    available: int
-    slack: int
-    charged: int
 
 
 class CoreTrial:
@@ -392,29 +373,8 @@ class CoreTrial:
             denied=self.denied,
             error=self.error,
         )
-        for name, job_id in self.ids.items():
-            if name.startswith("_"):
-                continue
-            record = self.core.state.stored.jobs[job_stream(job_id)]
-            seen.states[name] = record.state.value
-            seen.queues[name] = record.spec.queue
-            seen.terms[name] = record.why
-            seen.suspended_for[name] = record.suspend_why
-            limit_us = self.core.state.run_limit_us(record)
-            seen.run_limits_min[name] = None if limit_us is None else limit_us // MINUTE_US
-            seen.exit_codes[name] = shown_exit(record)
-            least, most = record.spec.tasks_min, record.spec.tasks_max
-            seen.tasks[name] = least if least == most else [least, most]
-            seen.dependencies[name] = record.spec.dependency_text or None
-            seen.submitted_min[name] = (record.submit_us - BEGIN_US) // MINUTE_US
-            if record.state in LIVE and record.allocation is not None:
-                seen.shares[name] = dict(self.core.state.host_names(record.allocation))
-                for amount in record.allocation.shared:
-                    before = seen.used.get(amount.resource, 0)
-                    seen.used[amount.resource] = before + amount.milli // MILLI
-            if record.state in WAITING:
-                seen.waiting[name] = self._waiting(record)
-        seen.order = self._in_order()
+        names = [name for name in self.ids if not name.startswith("_")]
+        see_jobs(self.core.state, {name: self._record(name) for name in names}, seen)
         return seen
 
     def report(self, host: str, *, free_mb: int, used_mb: dict[str, int]) -> None:
@@ -433,10 +393,7 @@ class CoreTrial:
         """
         Return what the core makes of a host's memory.
         """
-        number = next(each.number for each in self.core.state.hosts if each.name == host)
-        column = self.core.state.capacity.resources[MEM]
-        milli = (column.available[number], column.unused[number], column.charged[number])
-        return MemoryOfHost(*(int(amount) // MB_MILLI for amount in milli))
+        return memory_of(self.core.state, host)
 
     # -------------------------------------------------------------------------------------- helpers
 
@@ -481,51 +438,3 @@ class CoreTrial:
 
     def _started(self, record: JobRecord) -> None:
         self._report(JobStartedReport, record)
-
-    def _in_order(self) -> list[str]:
-        """
-        Return the jobs that wait or run, equals by the time from which they count as queued.
-        """
-        records = [(name, self._record(name)) for name in self.ids]
-        lasting = [each for each in records if each[1].state in LIVE or each[1].state in WAITING]
-        return [name for name, _ in sorted(lasting, key=lambda each: _place_of(each[1]))]
-
-    def _waiting(self, record: JobRecord) -> Waiting:
-        _, every = why_waiting(self.core.state, record)
-        reasons = [reason for reason in every if reason.code not in NOTES]
-        waiting = Waiting(main=next((code_of(each) for each in reasons if not each.hosts), ""))
-        for reason in reasons:
-            for host, available_milli in self._hosts_of(reason):
-                waiting.hosts.setdefault(host, []).append(code_of(reason, available_milli))
-        return waiting
-
-    def _hosts_of(self, reason: PendReason) -> Iterator[tuple[str, int]]:
-        for span in reason.hosts:
-            for number in range(span.first, span.first + span.hosts):
-                yield self.core.state.hosts[number].name, span.available_milli
-
-
-def _place_of(record: JobRecord) -> tuple[int, int, int, int, int]:
-    return (-record.spec.user_priority, record.place, record.queue_us, record.number, record.index)
-
-
-def shown_exit(record: JobRecord) -> int | None:
-    """
-    Return a job's exit code as shells show it: 128 and the signal's number for a signal.
-    """
-    return record.exit_code if record.signal is None else 128 + record.signal
-
-
-def code_of(reason: PendReason, available_milli: int = 0) -> str:
-    """
-    Return a reason's code as the vectors write it, with the resource or limit that it is about.
-
-    Too few slots have one code with the amount that is left; LSF has one code for none and one for
-    some.
-    """
-    code = reason.code.value
-    if code == "HOST_SLOTS":
-        return "HOST_LESS_SLOTS" if available_milli else "HOST_JOB_LIMIT"
-    if code == "RES_LIMIT":
-        return f"{code}({reason.detail},{reason.resource})"
-    return f"{code}({reason.resource})" if code in WITH_RESOURCE else code

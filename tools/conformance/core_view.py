@@ -1,0 +1,125 @@
+"""
+What can be seen of our core: jobs, why they wait, and the memory of hosts, in the vectors' words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from domain.amounts import MEM
+from domain.job_states import LIVE, WAITING
+from domain.reasons import NOTES, PendReason
+from domain.units import MILLI, MINUTE_US
+from projections.scheduling.records import JobRecord
+from projections.scheduling.state import State
+from projections.scheduling.status import why_waiting
+from tools.conformance.core_setup import BEGIN_US, MB_MILLI
+from tools.conformance.observed import Observed, Waiting
+
+WITH_RESOURCE: Final = frozenset({"HOST_JOB_RUSAGE", "HOST_QUE_RUSAGE", "RES_SHORT", "HOST_LOAD"})
+"""Codes that the vectors write with the name of a resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOfHost:
+    """
+    Hold the memory of a host in MB: what a new job may take, what jobs reserved and don't use, what
+    is charged.
+    """
+
+    available: int
+    slack: int
+    charged: int
+
+
+def memory_of(state: State, host: str) -> MemoryOfHost:
+    """
+    Return what the core makes of a host's memory.
+    """
+    number = next(each.number for each in state.hosts if each.name == host)
+    column = state.capacity.resources[MEM]
+    milli = (column.available[number], column.unused[number], column.charged[number])
+    return MemoryOfHost(*(int(amount) // MB_MILLI for amount in milli))
+
+
+def see_jobs(state: State, records: Mapping[str, JobRecord], seen: Observed) -> None:
+    """
+    Note what can be seen of jobs, which are called as the vector calls them.
+    """
+    for name, record in records.items():
+        _see_job(state, name, record, seen)
+        _see_shares(state, name, record, seen)
+    lasting = [(name, each) for name, each in records.items() if each.state in LIVE | WAITING]
+    seen.order = [name for name, _ in sorted(lasting, key=lambda each: _place_of(each[1]))]
+
+
+def _see_job(state: State, name: str, record: JobRecord, seen: Observed) -> None:
+    seen.states[name] = record.state.value
+    seen.queues[name] = record.spec.queue
+    seen.terms[name] = record.why
+    seen.suspended_for[name] = record.suspend_why
+    limit_us = state.run_limit_us(record)
+    seen.run_limits_min[name] = None if limit_us is None else limit_us // MINUTE_US
+    seen.exit_codes[name] = shown_exit(record)
+    least, most = record.spec.tasks_min, record.spec.tasks_max
+    seen.tasks[name] = least if least == most else [least, most]
+    seen.dependencies[name] = record.spec.dependency_text or None
+    seen.submitted_min[name] = (record.submit_us - BEGIN_US) // MINUTE_US
+
+
+def _see_shares(state: State, name: str, record: JobRecord, seen: Observed) -> None:
+    if record.state in WAITING:
+        seen.waiting[name] = waiting_of(state, record)
+    if record.state not in LIVE or record.allocation is None:
+        return
+    seen.shares[name] = dict(state.host_names(record.allocation))
+    for amount in record.allocation.shared:
+        before = seen.used.get(amount.resource, 0)
+        seen.used[amount.resource] = before + amount.milli // MILLI
+
+
+def waiting_of(state: State, record: JobRecord) -> Waiting:
+    """
+    Return why a job waits; notes of what wasn't tried are no reasons.
+    """
+    _, every = why_waiting(state, record)
+    reasons = [reason for reason in every if reason.code not in NOTES]
+    waiting = Waiting(main=next((code_of(each) for each in reasons if not each.hosts), ""))
+    for reason in reasons:
+        for host, available_milli in _hosts_of(state, reason):
+            waiting.hosts.setdefault(host, []).append(code_of(reason, available_milli))
+    return waiting
+
+
+def _hosts_of(state: State, reason: PendReason) -> Iterator[tuple[str, int]]:
+    for span in reason.hosts:
+        for number in range(span.first, span.first + span.hosts):
+            yield state.hosts[number].name, span.available_milli
+
+
+def _place_of(record: JobRecord) -> tuple[int, int, int, int, int]:
+    return (-record.spec.user_priority, record.place, record.queue_us, record.number, record.index)
+
+
+def shown_exit(record: JobRecord) -> int | None:
+    """
+    Return a job's exit code as shells show it: 128 and the signal's number for a signal.
+    """
+    return record.exit_code if record.signal is None else 128 + record.signal
+
+
+def code_of(reason: PendReason, available_milli: int = 0) -> str:
+    """
+    Return a reason's code as the vectors write it, with the resource or limit that it is about.
+
+    Too few slots have one code with the amount that is left; LSF has one code for none and one for
+    some.
+    """
+    code = reason.code.value
+    if code == "HOST_SLOTS":
+        return "HOST_LESS_SLOTS" if available_milli else "HOST_JOB_LIMIT"
+    if code == "RES_LIMIT":
+        return f"{code}({reason.detail},{reason.resource})"
+    return f"{code}({reason.resource})" if code in WITH_RESOURCE else code

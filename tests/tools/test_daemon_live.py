@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from domain.events.scheduler import SchedulerStarted, SchedulerStopped
 from store.log import EventLog
 from tests.tools import forgets_at_once, live_cluster
 from tests.tools.live_cluster import Cluster, until
+from tools.agent import processes
 from tools.agent.files import WorkerFiles
 from tools.agent.processes import born_ticks
 from tools.daemon.capability import capability
@@ -151,6 +153,130 @@ def test_a_closed_host_takes_no_jobs(cluster: Cluster) -> None:
 
     assert {"local2"} == {job["hosts"][0]["host"] for job in ended}
     assert ("closed", "new disk") == (shown["status"], shown["why"])
+
+
+# ----------------------------------------------------------------------- stopping, changing, arrays
+
+
+def is_stopped(job: dict) -> bool:
+    return processes.is_stopped(job["pid"])
+
+
+def test_a_running_job_is_stopped_and_goes_on(cluster: Cluster) -> None:
+    """
+    It keeps its place and its processes; stopped time is no run time.
+    """
+    job_id = cluster.submit("sleep", "1000")
+    job = until(lambda: found if (found := cluster.job(job_id))["pid"] else None, "it runs")
+    cluster.post(f"/v1/jobs/{job_id}/stop")
+    stopped = cluster.wait_state(job_id, "USUSP")
+    was_stopped = is_stopped(job)
+    cluster.post(f"/v1/jobs/{job_id}/resume")
+    running = cluster.wait_state(job_id, "RUN")
+    until(lambda: not is_stopped(job), "it goes on")
+    cluster.post(f"/v1/jobs/{job_id}/kill")
+
+    assert (True, "SUSP_USER_STOP", job["pid"]) == (
+        was_stopped,
+        stopped["suspend_reason"],
+        running["pid"],
+    )
+    assert "EXIT" == cluster.wait_ended(job_id)["state"]
+
+
+def test_a_requeued_job_runs_again_as_its_next_attempt(cluster: Cluster, tmp_path: Path) -> None:
+    """
+    The former attempt is ended, and its late reports count no more.
+    """
+    script = f"echo $XCE_ATTEMPT >> {tmp_path}/ran; [ $XCE_ATTEMPT = 2 ] || sleep 1000"
+    job_id = cluster.shell(script)
+    until((tmp_path / "ran").exists, "it runs")
+    cluster.post(f"/v1/jobs/{job_id}/requeue")
+
+    ended = cluster.wait_state(job_id, "DONE")
+
+    assert (2, 1, "1\n2\n") == (ended["attempt"], ended["requeues"], (tmp_path / "ran").read_text())
+
+
+def test_exit_values_can_requeue_and_can_be_success(cluster: Cluster, tmp_path: Path) -> None:
+    """
+    What an exit value means is the job's to say.
+    """
+    script = f"echo x >> {tmp_path}/runs; [ $(wc -l < {tmp_path}/runs) = 3 ] && exit 7; exit 99"
+    job_id = cluster.shell(script, exits={"requeue": [99], "success": [7]})
+
+    ended = cluster.wait_state(job_id, "DONE")
+
+    assert (7, 3, 2) == (ended["exit_code"], ended["attempt"], ended["requeues"])
+
+
+def test_a_run_limit_ends_a_job(cluster: Cluster) -> None:
+    """
+    A limit that nobody carries out would be worse than none.
+    """
+    ended = cluster.wait_ended(cluster.submit("sleep", "1000", run_limit_us=300_000))
+
+    assert ("EXIT", "TERM_RUNLIMIT") == (ended["state"], ended["why"])
+
+
+def test_an_array_runs_each_element_and_is_killed_as_a_whole(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """
+    One submission, many jobs, each with its own index.
+    """
+    ranges = [{"start": 1, "end": 3}]
+    array = cluster.shell(f"touch {tmp_path}/$LSB_JOBINDEX", array={"ranges": ranges})
+    for index in (1, 2, 3):
+        cluster.wait_state(f"{array}[{index}]", "DONE")
+    sleeping = cluster.submit("sleep", "1000", array={"ranges": ranges})
+    until(lambda: cluster.job(f"{sleeping}[3]")["pid"], "all run")
+    killed = cluster.post(f"/v1/jobs/{sleeping}/kill")
+
+    ended = [cluster.wait_ended(f"{sleeping}[{index}]")["state"] for index in (1, 2, 3)]
+
+    assert ["1", "2", "3"] == sorted(path.name for path in tmp_path.iterdir())
+    assert [f"{sleeping}[{index}]" for index in (1, 2, 3)] == killed["elements"]
+    assert ["EXIT"] * 3 == ended
+
+
+def test_a_job_waits_for_another_and_until_its_moment(cluster: Cluster) -> None:
+    """
+    The engine wakes by itself when a moment has come.
+    """
+    first = cluster.shell("sleep 0.2")
+    after = cluster.submit("true", dependency_text=f"done({first})")
+    soon_us = time.time_ns() // 1000 + 1_000_000
+    later = cluster.submit("true", begin_us=soon_us)
+
+    ended = [cluster.wait_ended(job_id) for job_id in (first, after, later)]
+
+    assert ended[1]["dispatch_us"] >= ended[0]["finish_us"]
+    assert soon_us <= ended[2]["dispatch_us"] < soon_us + 5_000_000
+
+
+def test_a_pending_job_is_changed_moved_and_switched(cluster: Cluster) -> None:
+    """
+    What isn't given stays, what can't be honoured is refused, and nothing is half-done.
+    """
+    held = cluster.submit("true", hold=True, name="before")
+    changed = cluster.post(f"/v1/jobs/{held}/modify", {"name": "after", "tasks_max": 4})
+    job = cluster.job(held)
+    wrong = cluster.ask("POST", f"/v1/jobs/{held}/modify", {"tasks_min": 9})
+    cleared = cluster.ask("POST", f"/v1/jobs/{held}/modify", {"program": None})
+    nowhere = cluster.ask("POST", f"/v1/jobs/{held}/switch", {"queue": "nosuch"})
+    moved = cluster.ask("POST", f"/v1/jobs/{held}/top", {})
+    cluster.post(f"/v1/jobs/{held}/kill")
+
+    assert (True, "after", 1, 4) == (
+        changed["changed"],
+        job["name"],
+        job["tasks_min"],
+        job["tasks_max"],
+    )
+    assert [(422, "tasks_max"), (422, "program"), (404, "queue"), (422, "job_id")] == [
+        (status, answer["error"]["field"]) for status, answer in (wrong, cleared, nowhere, moved)
+    ]
 
 
 # -------------------------------------------------------------------------------- what is stale
@@ -410,6 +536,8 @@ def test_forgotten_jobs_are_read_from_the_log(tmp_path: Path) -> None:
     program = [forgets_at_once.__file__]
     with live_cluster.running(tmp_path, workers=1, program=program) as cluster:
         ended = [cluster.wait_ended(cluster.shell(f"exit {code}")) for code in (0, 3)]
+        array = cluster.shell("exit 1", array={"ranges": [{"start": 2, "end": 3}]})
+        ended += [cluster.wait_ended(f"{array}[{index}]") for index in (2, 3)]
         killed = cluster.submit("true", hold=True)
         cluster.post(f"/v1/jobs/{killed}/kill")
         ended.append(cluster.wait_ended(killed))

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from fastapi import FastAPI
 from pydantic import ValidationError
@@ -23,13 +23,20 @@ from domain.commands import (
     JoinWorker,
     KillJob,
     LiftHold,
+    ModifyJob,
+    MoveJob,
     OpenWorker,
+    RequeueJob,
+    ResumeJob,
     SetQueue,
+    StopJob,
+    SwitchJob,
 )
 from domain.errors import Denied, NotFound, Refused, XceError
 from domain.event import Value
 from domain.ids import check_name, split_job_id
 from domain.job_states import ENDED, JobState
+from domain.jobs import ExitRules, JobSpec
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
 from replay.engine import Engine
@@ -38,13 +45,22 @@ from store.log import EventLog
 from tools.agent.protocol import LeaveRequest, ReportsRequest
 from tools.daemon import forgotten, views
 from tools.daemon.access import RIGHTS, Caller, caller_of, check_route, check_runs_jobs_of
-from tools.daemon.bodies import CloseRequest, SubmitRequest, refused_of, submit_command
+from tools.daemon.bodies import (
+    CloseRequest,
+    ModifyRequest,
+    RequeueRequest,
+    SubmitRequest,
+    SwitchRequest,
+    refused_of,
+    submit_command,
+)
 from tools.daemon.config import ClusterFiles, DaemonSettings
 from tools.daemon.engine_thread import EngineThread
 from tools.daemon.reports import Join, Leave, Reports
 from tools.daemon.requests import (
     Attempted,
     Command,
+    JobChange,
     Read,
     Refusal,
     Reply,
@@ -152,9 +168,8 @@ async def list_jobs(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # no
     if not missing:
         return reply
     # Rare and long: read outside the engine thread, then shown with what is known.
-    records = await asyncio.to_thread(
-        forgotten.read_jobs, api.log, missing, wanted.fits, wanted.limit
-    )
+    archive = await _archive(api)
+    records = await asyncio.to_thread(archive.jobs, missing, wanted.fits, wanted.limit)
 
     def whole(engine: Engine) -> dict[str, object]:
         state = engine.core.state
@@ -180,6 +195,20 @@ def _filter(http: HttpRequest) -> views.Filter:
     return views.Filter(everything, state, query.get("queue", ""), query.get("user", ""), limit)
 
 
+async def _archive(api: Api) -> forgotten.Archive:
+    """
+    Return what reads ended jobs from the log, by the rules for exit values that hold now.
+    """
+    rules: list[Callable[[JobRecord], ExitRules]] = []
+
+    def view(engine: Engine) -> dict[str, object]:
+        rules.append(engine.core.state.exit_rules)
+        return {}
+
+    await api.engine.ask(Read(view))
+    return forgotten.Archive(api.log, rules[0])
+
+
 async def _shown(
     api: Api, job_id: str, show: Callable[[State, JobRecord], dict[str, object]]
 ) -> Reply:
@@ -193,7 +222,7 @@ async def _shown(
     reply = await api.engine.ask(Read(view))
     if reply.status != NotFound.http_status:
         return reply
-    old = await asyncio.to_thread(forgotten.read_job, api.log, job_id)
+    old = await asyncio.to_thread((await _archive(api)).job, job_id)
     return await api.engine.ask(Read(lambda engine: show(engine.core.state, old)))
 
 
@@ -232,22 +261,67 @@ async def history(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa
     return Reply(200, to_json(story.plain(now_us=now_us, position=position)))
 
 
-def _change_job(kind: type[KillJob | HoldJob | LiftHold]) -> Handler:
+def _change_job(kind: type[KillJob | HoldJob | LiftHold | StopJob | ResumeJob]) -> Handler:
+    """
+    Return a handler of a command that names nothing but its job.
+    """
+
     async def handler(api: Api, http: HttpRequest, caller: Caller) -> Reply:
-        job_id = _job_id(http)
-        return await api.engine.ask(
-            Command(
-                kind(job_id=job_id),
-                caller,
-                owned_job=job_id,
-                after=lambda engine: {
-                    "job_id": job_id,
-                    "state": engine.core.state.job(job_id).state.value,
-                },
-            )
+        return await _changed(
+            api, http, caller, kind.__name__, lambda job_id, _: kind(job_id=job_id)
         )
 
     handler.__doc__ = kind.__doc__
+    return handler
+
+
+async def _changed(
+    api: Api, http: HttpRequest, caller: Caller, what: str, make: Callable[[str, JobSpec], Value]
+) -> Reply:
+    return await api.engine.ask(JobChange(_job_id(http), make, caller, what))
+
+
+async def requeue(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    Put a started job back to pending.
+    """
+    hold = (await api.parsed(http, RequeueRequest)).hold
+    return await _changed(
+        api, http, caller, "RequeueJob", lambda job_id, _: RequeueJob(job_id=job_id, hold=hold)
+    )
+
+
+async def switch(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    Move a job to another queue.
+    """
+    queue = (await api.parsed(http, SwitchRequest)).queue
+    return await _changed(
+        api, http, caller, "SwitchJob", lambda job_id, _: SwitchJob(job_id=job_id, queue=queue)
+    )
+
+
+async def modify(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    Change what a job asks for; what isn't given stays as it is.
+    """
+    asked = await api.parsed(http, ModifyRequest)
+    return await _changed(
+        api,
+        http,
+        caller,
+        "ModifyJob",
+        lambda job_id, spec: ModifyJob(job_id=job_id, spec=asked.changed(spec)),
+    )
+
+
+def _move_job(to: Literal["top", "bottom"]) -> Handler:
+    async def handler(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+        return await _changed(
+            api, http, caller, "MoveJob", lambda job_id, _: MoveJob(job_id=job_id, to=to)
+        )
+
+    handler.__doc__ = f"Put a pending job to the {to} of its equals."
     return handler
 
 
@@ -382,6 +456,13 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("POST", "/v1/jobs/{job_id}/kill"): Route(_change_job(KillJob)),
     ("POST", "/v1/jobs/{job_id}/hold"): Route(_change_job(HoldJob)),
     ("POST", "/v1/jobs/{job_id}/lift"): Route(_change_job(LiftHold)),
+    ("POST", "/v1/jobs/{job_id}/stop"): Route(_change_job(StopJob)),
+    ("POST", "/v1/jobs/{job_id}/resume"): Route(_change_job(ResumeJob)),
+    ("POST", "/v1/jobs/{job_id}/requeue"): Route(requeue, RequeueRequest),
+    ("POST", "/v1/jobs/{job_id}/switch"): Route(switch, SwitchRequest),
+    ("POST", "/v1/jobs/{job_id}/modify"): Route(modify, ModifyRequest),
+    ("POST", "/v1/jobs/{job_id}/top"): Route(_move_job("top")),
+    ("POST", "/v1/jobs/{job_id}/bottom"): Route(_move_job("bottom")),
     ("GET", "/v1/hosts"): Route(list_hosts),
     ("POST", "/v1/hosts/{name}/close"): Route(close_host, CloseRequest),
     ("POST", "/v1/hosts/{name}/open"): Route(open_host),

@@ -10,11 +10,12 @@ from typing import Annotated
 from pydantic import StringConstraints, ValidationError
 
 from domain.amounts import Count, TimeUs
+from domain.arrays import ArraySpec
 from domain.commands import SubmitJob
 from domain.errors import Denied, Refused
 from domain.event import Value
-from domain.ids import NAME_PATTERN
-from domain.jobs import HostChoice, JobSpec, Program, Tasks, Text
+from domain.ids import NAME_PATTERN, Name
+from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec, Program, Tasks, Text
 
 Key = Annotated[str, StringConstraints(max_length=128, pattern=r"^[\x21-\x7e]*$")]
 NameOrNone = Annotated[str, StringConstraints(pattern=rf"^$|{NAME_PATTERN}")]
@@ -33,6 +34,13 @@ class SubmitRequest(Value):
         resreq: Resource requirement, one text per option.
         hosts: The hosts asked for, all when empty.
         is_exclusive: Whether its hosts may run nothing else.
+        array: What makes it an array.
+        dependency_text: On which jobs it waits, as LSF writes it.
+        begin_us: It doesn't start before this moment.
+        deadline_us: It is ended at this moment.
+        limits: What an attempt may use at most.
+        exits: What its exit values mean; the queue's rules when not given.
+        rerunnable: Whether it starts anew when its host is lost; the queue's rule when not given.
     """
 
     program: Program
@@ -50,6 +58,75 @@ class SubmitRequest(Value):
     run_limit_us: TimeUs | None = None
     run_estimate_us: TimeUs | None = None
     hold: bool = False
+    array: ArraySpec | None = None
+    dependency_text: Text = ""
+    begin_us: TimeUs | None = None
+    deadline_us: TimeUs | None = None
+    limits: JobLimits | None = None
+    exits: ExitRules | None = None
+    rerunnable: bool | None = None
+
+
+class ModifyRequest(Value):
+    """
+    Ask to change what a job asks for; what isn't given stays as it is.
+    """
+
+    program: Program | None = None
+    name: Text | None = None
+    project: NameOrNone | None = None
+    tasks_min: Tasks | None = None
+    tasks_max: Tasks | None = None
+    resreq: tuple[Text, ...] | None = None
+    hosts: tuple[HostChoice, ...] | None = None
+    is_exclusive: bool | None = None
+    user_priority: Count | None = None
+    run_limit_us: TimeUs | None = None
+    run_estimate_us: TimeUs | None = None
+    dependency_text: Text | None = None
+    begin_us: TimeUs | None = None
+    deadline_us: TimeUs | None = None
+    limits: JobLimits | None = None
+    exits: ExitRules | None = None
+    rerunnable: bool | None = None
+
+    def changed(self, spec: JobSpec) -> JobSpec:
+        """
+        Return a job's content with what was given in place of what it had.
+
+        Raises:
+            Refused: A field breaks a rule.
+        """
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        for name in sorted(given):
+            if given[name] is None and name not in CLEARABLE:
+                raise Refused(name, "can be changed, not taken away")
+        try:
+            return JobSpec(**{**dict(spec), **given})
+        except ValidationError as error:
+            raise refused_of(error) from None
+
+
+CLEARABLE = frozenset(
+    "run_limit_us run_estimate_us begin_us deadline_us limits exits rerunnable".split()
+)
+"""Fields that may be absent from a job."""
+
+
+class RequeueRequest(Value):
+    """
+    Ask to put a started job back to pending.
+    """
+
+    hold: bool = False
+
+
+class SwitchRequest(Value):
+    """
+    Ask to move a job to another queue.
+    """
+
+    queue: Name
 
 
 class CloseRequest(Value):
@@ -91,6 +168,13 @@ def submit_command(body: bytes, *, user: str, default_queue: str) -> SubmitJob:
             run_limit_us=asked.run_limit_us,
             run_estimate_us=asked.run_estimate_us,
             hold=asked.hold,
+            array=asked.array,
+            dependency_text=asked.dependency_text,
+            begin_us=asked.begin_us,
+            deadline_us=asked.deadline_us,
+            limits=asked.limits,
+            exits=asked.exits,
+            rerunnable=asked.rerunnable,
         )
     except ValidationError as error:
         raise refused_of(error) from None

@@ -9,7 +9,9 @@ from pydantic_core import to_json
 from domain.commands import (
     JobCouldNotStartReport,
     JobFinishedReport,
+    JobResumedReport,
     JobStartedReport,
+    JobSuspendedReport,
     JoinWorker,
     LeaveWorker,
     OrderDoneReport,
@@ -193,15 +195,16 @@ def command_of(report: Report, worker: str, incarnation: int) -> Value:
             order_number=report.order_number,
             outcome=report.outcome,
         )
-    if isinstance(report, Suspended | Resumed):
-        raise Refused("kind", "isn't ordered by this scheduler yet", report.kind)
     return _about_attempt(report, worker, incarnation)
 
 
 def _about_attempt(
-    report: Started | CouldNotStart | Finished, worker: str, incarnation: int
+    report: Started | CouldNotStart | Finished | Suspended | Resumed, worker: str, incarnation: int
 ) -> Value:
     job_id, attempt = report.job_id, report.attempt
+    if isinstance(report, Suspended | Resumed):
+        moved = JobSuspendedReport if isinstance(report, Suspended) else JobResumedReport
+        return moved(worker=worker, incarnation=incarnation, job_id=job_id, attempt=attempt)
     if isinstance(report, Started):
         return JobStartedReport(
             worker=worker,

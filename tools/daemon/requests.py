@@ -11,10 +11,13 @@ from typing import NamedTuple
 
 from pydantic_core import to_json
 
-from domain.errors import OutcomeUnknown, Refused, XceError
+from domain.errors import NotFound, OutcomeUnknown, Refused, XceError
 from domain.event import Value
-from domain.ids import job_of_stream
+from domain.ids import job_of_stream, split_job_id
+from domain.jobs import JobSpec
 from projections.scheduling.handle.requirements import notes_of
+from projections.scheduling.records import JobRecord
+from projections.scheduling.state import State
 from replay.engine import Answer, Engine
 from tools.daemon.access import Caller, check_owner
 
@@ -75,35 +78,22 @@ class Command(Request):
     Args:
         command: What is asked.
         caller: Who asks.
-        owned_job: The job that must be the caller's, "" when it isn't about one.
-        after: Makes the rest of the answer once the change is synced, None when there is no more.
     """
 
-    __slots__ = ("_after", "_found", "caller", "command", "owned_job")
+    __slots__ = ("_found", "caller", "command")
 
     changes = True
 
-    def __init__(
-        self,
-        command: Value,
-        caller: Caller,
-        *,
-        owned_job: str = "",
-        after: Callable[[Engine], dict[str, object]] | None = None,
-    ) -> None:
+    def __init__(self, command: Value, caller: Caller) -> None:
         super().__init__()
         self.command = command
         self.caller = caller
-        self.owned_job = owned_job
-        self._after = after
         self._found: Answer | None = None
 
     def take(self, engine: Engine, now_us: int) -> None:
         """
         Accept the command on the state after those before it.
         """
-        if self.owned_job:
-            check_owner(self.caller, engine.core.state.job(self.owned_job).spec.user)
         self._found = engine.accept(self.command, actor=self.caller.user, now_us=now_us)
 
     def answer(self, engine: Engine) -> Reply:
@@ -111,10 +101,90 @@ class Command(Request):
         Say at which position it is, and whether it changed anything.
         """
         assert self._found is not None
-        told: dict[str, object] = {"position": engine.position, "changed": bool(self._found.events)}
-        if self._after is not None:
-            told |= self._after(engine)
+        changed = bool(self._found.events)
+        return Reply(200, to_json({"position": engine.position, "changed": changed}))
+
+
+class Attempted(Value):
+    """
+    Name a command that was refused before it was one.
+    """
+
+    what: str
+    job_id: str = ""
+
+
+class JobChange(Command):
+    """
+    Ask for one change of a job, or of each element of an array.
+
+    Args:
+        job_id: The job; an array's own id stands for all its elements.
+        make: Returns the command for one job, given what it asks for now.
+        caller: Who asks; the job must be theirs, or they an operator.
+    """
+
+    __slots__ = ("_job_id", "_make", "_taken")
+
+    def __init__(
+        self, job_id: str, make: Callable[[str, JobSpec], Value], caller: Caller, what: str
+    ) -> None:
+        super().__init__(Attempted(what=what, job_id=job_id), caller)
+        self._job_id = job_id
+        self._make = make
+        self._taken: list[tuple[str, Answer]] = []
+
+    def take(self, engine: Engine, now_us: int) -> None:
+        """
+        Accept it for each job concerned; elements that it doesn't fit are passed over.
+
+        Raises:
+            Refused: It fits none of them.
+        """
+        refused: Refused | None = None
+        for job in jobs_named(engine.core.state, self._job_id):
+            check_owner(self.caller, job.spec.user)
+            try:
+                command = self._make(job.job_id, job.spec)
+                found = engine.accept(command, actor=self.caller.user, now_us=now_us)
+            except Refused as error:
+                refused = refused or error
+            else:
+                self._taken.append((job.job_id, found))
+        if refused is not None and not self._taken:
+            raise refused
+
+    def answer(self, engine: Engine) -> Reply:
+        """
+        Say which jobs it changed and how they are now.
+        """
+        state = engine.core.state
+        told: dict[str, object] = {
+            "job_id": self._job_id,
+            "position": engine.position,
+            "changed": any(found.events for _, found in self._taken),
+            "state": state.job(self._taken[0][0]).state.value,
+        }
+        if len(self._taken) > 1 or self._taken[0][0] != self._job_id:
+            told["elements"] = [job_id for job_id, _ in self._taken]
         return Reply(200, to_json(told))
+
+
+def jobs_named(state: State, job_id: str) -> list[JobRecord]:
+    """
+    Return the job of an id, or all elements of an array that the state knows.
+
+    Raises:
+        NotFound: There is none.
+    """
+    number, index = split_job_id(job_id)
+    array = None if index else state.stored.arrays.get(number)
+    if array is None:
+        return [state.job(job_id)]
+    known = [state.stored.jobs[stream] for stream in array.elements if stream in state.stored.jobs]
+    if not known:
+        raise NotFound("job_id", "must name a job that is known", job_id)
+    return known
 
 
 class Submission(Command):
@@ -141,14 +211,6 @@ class Submission(Command):
                 % (job_id.encode(), engine.position),
             )
         return Reply(201, b'{"job_id":"%b","position":%d}' % (job_id.encode(), engine.position))
-
-
-class Attempted(Value):
-    """
-    Name a command that was refused before it was one.
-    """
-
-    what: str
 
 
 class Refusal(Command):

@@ -17,11 +17,17 @@ from pydantic_core import to_json
 from domain.commands import WorkerReport
 from domain.envelope import Stamped
 from domain.errors import Conflict, StoreUnavailable
-from domain.events.jobs import JobDispatched, JobKillOrdered
+from domain.events.jobs import (
+    JobDispatched,
+    JobKillOrdered,
+    JobResumeOrdered,
+    JobSuspendOrdered,
+)
 from replay.engine import Assignment, Engine, Work
 from tools.daemon.capability import capability
 from tools.daemon.requests import Reply, Request, error_reply
 
+ORDERS = (JobKillOrdered, JobSuspendOrdered, JobResumeOrdered)
 NO_WORK = Work((), ())
 RECENT_MAX = 4096
 """So many dispatches of one worker are told as news; whoever lags further gets the whole."""
@@ -87,6 +93,8 @@ class WorkPoll(Request):
                 "Another agent has joined under this name.",
             )
         if engine.core.state.worker(self.worker).unreachable_us is not None:
+            # While it was away its attempts may have been given up: it must hear the whole.
+            self.revision = 0
             back = WorkerReport(worker=self.worker, incarnation=self.incarnation)
             engine.accept(back, actor="", now_us=now_us)
 
@@ -129,7 +137,7 @@ class WorkBooks:
                 if len(book.recent) > RECENT_MAX:
                     book.complete_since = book.recent.popleft().position
                 book.revision = engine.position
-            elif isinstance(event, JobKillOrdered):
+            elif isinstance(event, ORDERS):
                 book = self._book(event.worker, engine)
                 book.revision = engine.position
                 book.has_orders = True

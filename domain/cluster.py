@@ -12,6 +12,7 @@ from pydantic import Field
 from domain.amounts import TimeUs
 from domain.event import Value
 from domain.ids import Name
+from domain.resreq.merge import QueueResreq
 from domain.units import MemoryUnit
 
 
@@ -50,6 +51,8 @@ class ClusterSettings(Value):
             ones; others end) or "keep" (UNKWN until the host is back).
         lost_grace_us: Counted from the later of the worker's last report and the scheduler's start.
         end_orphans: Whether jobs end whose dependency can never become true.
+        default_project: The project of a job that names none, and whose queue and group name none.
+        queue_resreq: Whether a queue's requirement means nothing, or what LSF has it mean.
     """
 
     name: Name
@@ -68,3 +71,5 @@ class ClusterSettings(Value):
     lost_jobs: Literal["requeue", "keep"] = "requeue"
     lost_grace_us: TimeUs = 600_000_000
     end_orphans: bool = False
+    default_project: str = ""
+    queue_resreq: QueueResreq = QueueResreq.IGNORE

@@ -6,14 +6,38 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
-from domain.amounts import TimeUs
+from domain.amounts import Count, Milli, TimeUs
 from domain.event import Value
-from domain.jobs import ExitRules
+from domain.jobs import ExitRules, JobLimits, Tasks, Text
+from domain.name_lists import NameList
+from domain.resreq.merge import ReservationRange
+from domain.resreq.syntax import Requirement
 from domain.windows import Windows
 
 QUEUE_PRIORITY_MAX = 1_000_000
+
+
+Shell = Annotated[str, StringConstraints(max_length=65_536)]
+
+
+class QueueLimits(Value):
+    """
+    Hold how many slots and jobs of a queue may be in use at a time; None where any may.
+
+    Args:
+        processor_slots_milli: Slots on a host for each of its processors, in thousandths; the
+            product is rounded up.
+    """
+
+    slots: Count | None = None
+    user_slots: Count | None = None
+    host_slots: Count | None = None
+    processor_slots_milli: Milli | None = None
+    jobs: Count | None = None
+    user_jobs: Count | None = None
+    host_jobs: Count | None = None
 
 
 class QueueSpec(Value):
@@ -33,6 +57,24 @@ class QueueSpec(Value):
         run_limit_default_us: The run limit of a job that names none.
         exits: What exit values mean for jobs without rules of their own.
         rerunnable: Whether jobs start anew when their host is lost, unless they say otherwise.
+        limits: How many slots and jobs may be in use at a time.
+        tasks_min: A job that asks for fewer tasks is refused.
+        tasks_max: So is one that asks for more.
+        tasks_default: The tasks of a job that names none; else ``tasks_min``.
+        hosts_max: Most hosts of one job.
+        job_limits_max: A job that asks for higher bounds of its own is refused.
+        job_limits_default: The bounds of a job that names none.
+        user_priority_max: What of a job's own priority counts, at most.
+        hosts: The hosts it may use, None for all.
+        users: Who may submit, None for everybody.
+        project: The project of a job that names none, before the group's and the cluster's.
+        resreq: LSF's requirement of the queue, as written; it counts where the cluster says so.
+        requirement: The same parsed and checked.
+        reservations: What jobs may reserve (LSF's RESRSV_LIMIT); counts with ``resreq``.
+        allows_exclusive: Whether jobs may ask for hosts of their own.
+        pre_exec: LSF's command before each job; profiles say it better.
+        post_exec: The same after each job.
+        nice: How much lower than usual the processes' priority is.
     """
 
     priority: Annotated[int, Field(ge=0, le=QUEUE_PRIORITY_MAX)]
@@ -47,3 +89,21 @@ class QueueSpec(Value):
     run_limit_default_us: TimeUs | None = None
     exits: ExitRules | None = None
     rerunnable: bool = False
+    limits: QueueLimits | None = None
+    tasks_min: Tasks | None = None
+    tasks_max: Tasks | None = None
+    tasks_default: Tasks | None = None
+    hosts_max: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    job_limits_max: JobLimits | None = None
+    job_limits_default: JobLimits | None = None
+    user_priority_max: Count | None = None
+    hosts: NameList | None = None
+    users: NameList | None = None
+    project: str = ""
+    resreq: tuple[Text, ...] = ()
+    requirement: Requirement | None = None
+    reservations: tuple[ReservationRange, ...] = ()
+    allows_exclusive: bool = False
+    pre_exec: Shell = ""
+    post_exec: Shell = ""
+    nice: Annotated[int, Field(ge=-20, le=19)] = 0

@@ -32,6 +32,20 @@ class ReasonCode(StrEnum):
     QUE_INACT = "QUE_INACT"
     QUE_WINDOW = "QUE_WINDOW"
     QUE_WINDOW_WILL_CLOSE = "QUE_WINDOW_WILL_CLOSE"
+    QUE_JOB_LIMIT = "QUE_JOB_LIMIT"
+    QUE_PJOB_LIMIT = "QUE_PJOB_LIMIT"
+    QUE_USR_JLIMIT = "QUE_USR_JLIMIT"
+    QUE_USR_PJLIMIT = "QUE_USR_PJLIMIT"
+    QUE_PROCLIMIT = "QUE_PROCLIMIT"
+    QUE_NO_RIGHT = "QUE_NO_RIGHT"
+    USER_JOB_LIMIT = "USER_JOB_LIMIT"
+    USER_PJOB_LIMIT = "USER_PJOB_LIMIT"
+    UGRP_JOB_LIMIT = "UGRP_JOB_LIMIT"
+    UGRP_PJOB_LIMIT = "UGRP_PJOB_LIMIT"
+    RES_LIMIT = "RES_LIMIT"
+    PROJECT_NO_RIGHT = "PROJECT_NO_RIGHT"
+    PROJECT_CLOSED = "PROJECT_CLOSED"
+    JOB_NOT_ALLOWED = "JOB_NOT_ALLOWED"
     NO_ALLOCATOR = "NO_ALLOCATOR"
     NO_PLAN = "NO_PLAN"
     NO_HOSTS = "NO_HOSTS"
@@ -41,6 +55,11 @@ class ReasonCode(StrEnum):
     HOST_RES_REQ = "HOST_RES_REQ"
     HOST_SCHED_TYPE = "HOST_SCHED_TYPE"
     HOST_USR_SPEC = "HOST_USR_SPEC"
+    HOST_QUE_MEMB = "HOST_QUE_MEMB"
+    QUE_HOST_JLIMIT = "QUE_HOST_JLIMIT"
+    QUE_PROC_JLIMIT = "QUE_PROC_JLIMIT"
+    USER_PROC_JLIMIT = "USER_PROC_JLIMIT"
+    HOST_USR_JLIMIT = "HOST_USR_JLIMIT"
     HOST_NONEXCLUSIVE = "HOST_NONEXCLUSIVE"
     HOST_EXCLUSIVE = "HOST_EXCLUSIVE"
     SBD_JOB_REQUEUE = "SBD_JOB_REQUEUE"
@@ -66,6 +85,20 @@ TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.QUE_INACT: "the queue is inactive",
     ReasonCode.QUE_WINDOW: "the queue is outside its windows",
     ReasonCode.QUE_WINDOW_WILL_CLOSE: "it couldn't finish before the queue's window closes",
+    ReasonCode.QUE_JOB_LIMIT: "the queue has reached its limit of slots",
+    ReasonCode.QUE_PJOB_LIMIT: "the queue has too few slots left for a parallel job",
+    ReasonCode.QUE_USR_JLIMIT: "the user has reached the queue's limit of slots for each user",
+    ReasonCode.QUE_USR_PJLIMIT: "the user has too few of the queue's slots left for a parallel job",
+    ReasonCode.QUE_PROCLIMIT: "its count of tasks is outside the queue's range",
+    ReasonCode.QUE_NO_RIGHT: "the queue no longer takes jobs of its user",
+    ReasonCode.USER_JOB_LIMIT: "the user has reached the limit of slots",
+    ReasonCode.USER_PJOB_LIMIT: "the user has too few slots left for a parallel job",
+    ReasonCode.UGRP_JOB_LIMIT: "the user group has reached its limit of slots",
+    ReasonCode.UGRP_PJOB_LIMIT: "the user group has too few slots left for a parallel job",
+    ReasonCode.RES_LIMIT: "a limit of {resource} is reached",
+    ReasonCode.PROJECT_NO_RIGHT: "its user is no longer a member of its project",
+    ReasonCode.PROJECT_CLOSED: "its project is closed",
+    ReasonCode.JOB_NOT_ALLOWED: "its profile or queue no longer allows what it asks for",
     ReasonCode.NO_ALLOCATOR: "no allocator accepts it",
     ReasonCode.NO_PLAN: "no plan generated",
     ReasonCode.NO_HOSTS: "the cluster has no host",
@@ -75,6 +108,11 @@ TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.HOST_RES_REQ: "the host doesn't match the job's select",
     ReasonCode.HOST_SCHED_TYPE: "not of the submission host's type",
     ReasonCode.HOST_USR_SPEC: "not among the hosts asked for",
+    ReasonCode.HOST_QUE_MEMB: "not among the queue's hosts",
+    ReasonCode.QUE_HOST_JLIMIT: "the queue's limit on the host is reached",
+    ReasonCode.QUE_PROC_JLIMIT: "the queue's limit for each processor of the host is reached",
+    ReasonCode.USER_PROC_JLIMIT: "the user's limit for each processor of the host is reached",
+    ReasonCode.HOST_USR_JLIMIT: "the host's limit for each user is reached",
     ReasonCode.HOST_NONEXCLUSIVE: "an exclusive job needs a host without jobs",
     ReasonCode.HOST_EXCLUSIVE: "runs an exclusive job",
     ReasonCode.SBD_JOB_REQUEUE: "avoided, since the job failed there",

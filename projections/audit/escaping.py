@@ -11,8 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 # Control and format characters (direction marks, invisible ones), surrogates, private ones,
-# separators
-# of lines and paragraphs.
+# separators of lines and paragraphs.
 _UNSAFE = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 # A spreadsheet takes a cell that begins so for a formula, also behind blanks.

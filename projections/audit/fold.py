@@ -12,7 +12,14 @@ from typing import Any
 
 from domain.envelope import Envelope
 from domain.event import Event, event_classes
-from projections.audit import fold_hosts, fold_jobs, fold_log, fold_reasons, fold_settings
+from projections.audit import (
+    fold_attempts,
+    fold_hosts,
+    fold_jobs,
+    fold_log,
+    fold_reasons,
+    fold_settings,
+)
 from projections.audit.fold_state import FoldState, NoRows, RowSource
 from projections.audit.rows.events import EventRow
 
@@ -23,6 +30,7 @@ Handler = Callable[[FoldState, Envelope, Any], None]
 
 HANDLERS: dict[str, Handler] = {
     **fold_jobs.HANDLERS,
+    **fold_attempts.HANDLERS,
     **fold_hosts.HANDLERS,
     **fold_reasons.HANDLERS,
     **fold_settings.HANDLERS,
@@ -58,7 +66,7 @@ def payload_of(event: Event) -> str:
     """
     Return what an event says, as JSON, without environments and without what equals its default.
     """
-    if event.TYPE_CODE == "job.submitted":
+    if event.TYPE_CODE in ("job.submitted", "job.modified"):
         return event.model_dump_json(exclude=_LEFT_OUT, exclude_defaults=True)
     return event.__pydantic_serializer__.to_json(event, exclude_defaults=True).decode()
 

@@ -20,9 +20,11 @@ from domain.events.workers import (
     WorkerReported,
 )
 from domain.ids import entity_of_stream
-from projections.audit.fold_jobs import amount_of, amounts_json, happen, touch
+from projections.audit.fold_attempts import state_with_contact
+from projections.audit.fold_intervals import enter, happen, touch
 from projections.audit.fold_settings import define
-from projections.audit.fold_state import FoldState
+from projections.audit.fold_spec import amount_of, amounts_json
+from projections.audit.fold_state import FoldState, LiveJob
 from projections.audit.rows.hosts import HostLoadRow, HostRow, HostStateRow, OrderRow
 from projections.audit.rows.jobs import UsageRow
 from projections.audit.rows.settings import ChangeRow
@@ -128,7 +130,7 @@ def joined(state: FoldState, e: Envelope, event: WorkerJoined) -> None:
         },
     )
     _settle(state, host, e)
-    _contact(state, e, host, "contact back")
+    _reach(state, e, host)
 
 
 def _resources(resources: tuple[HostResource, ...]) -> tuple[str, int | None]:
@@ -140,16 +142,29 @@ def _attributes(attributes: tuple[Attribute, ...]) -> str:
     return json.dumps({one.name: one.value for one in attributes})
 
 
-def _contact(state: FoldState, e: Envelope, host: HostRow, happening: str) -> None:
+def _led_by(state: FoldState, host: HostRow) -> list[LiveJob]:
     """
-    Bring the jobs whose program runs on a host to the state after contact was lost or came back.
+    Return the jobs whose program runs on a host: it is the first of their allocation.
     """
-    for job in list(state.jobs.values()):
-        if job.allocations and job.allocations[0].first_number == host.host_number:
-            before = job.row.state
-            happen(state, job, e, happening)
-            if job.row.state != before:
-                touch(state, job, e)
+    number = host.host_number
+    return [
+        job
+        for job in state.jobs.values()
+        if job.allocations and job.allocations[0].first_number == number
+    ]
+
+
+def _lose(state: FoldState, e: Envelope, host: HostRow) -> None:
+    for job in _led_by(state, host):
+        if happen(state, job, e, "contact lost"):
+            touch(state, job, e)
+
+
+def _reach(state: FoldState, e: Envelope, host: HostRow) -> None:
+    for job in _led_by(state, host):
+        if job.row.state == "UNKWN":
+            enter(state, job, e, state_with_contact(job))
+            touch(state, job, e)
 
 
 def reported(state: FoldState, e: Envelope, event: WorkerReported) -> None:
@@ -219,7 +234,7 @@ def became_unreachable(state: FoldState, e: Envelope, event: WorkerBecameUnreach
         host.is_unreachable = 1
         silent = f"silent for {event.silent_us // 1_000_000}.{event.silent_us % 1_000_000:06d} s"
         _settle(state, host, e, silent)
-        _contact(state, e, host, "contact lost")
+        _lose(state, e, host)
 
 
 def came_back(state: FoldState, e: Envelope, event: WorkerCameBack) -> None:
@@ -231,7 +246,7 @@ def came_back(state: FoldState, e: Envelope, event: WorkerCameBack) -> None:
     if host is not None:
         host.is_unreachable = 0
         _settle(state, host, e)
-        _contact(state, e, host, "contact back")
+        _reach(state, e, host)
 
 
 def left(state: FoldState, e: Envelope, event: WorkerLeft) -> None:

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from domain.envelope import Envelope
+from domain.events.log import LogBranched
 from domain.events.refusals import AccessDenied, CommandRefused, ReportIgnored
 from domain.events.scheduler import (
     ClockCorrected,
@@ -18,6 +19,7 @@ from domain.events.scheduler import (
 from domain.events.session import JobsForgotten, SessionHeld
 from projections.audit.fold_state import FoldState
 from projections.audit.rows.events import (
+    BranchRow,
     ClockCorrectionRow,
     ForgottenRow,
     RefusalRow,
@@ -84,6 +86,29 @@ def jobs_forgotten(state: FoldState, e: Envelope, event: JobsForgotten) -> None:
     )
 
 
+def log_branched(state: FoldState, e: Envelope, event: LogBranched) -> None:
+    """
+    Note where the log was branched from another one.
+    """
+    state.written.added["branches"].append(
+        BranchRow(
+            e.position,
+            e.time_us,
+            event.parent_log_id,
+            event.parent_position,
+            event.parent_digest,
+            json.dumps(event.changes, ensure_ascii=False),
+        )
+    )
+
+
+def _command_words(name: str) -> str:
+    """
+    Return a command's name in words, as the view ``commands`` calls those that were carried out.
+    """
+    return "".join(f" {one.lower()}" if one.isupper() else one for one in name).strip()
+
+
 def command_refused(state: FoldState, e: Envelope, event: CommandRefused) -> None:
     """
     Note a refused command.
@@ -94,7 +119,7 @@ def command_refused(state: FoldState, e: Envelope, event: CommandRefused) -> Non
             e.time_us,
             e.actor,
             "refused",
-            event.command,
+            _command_words(event.command),
             event.subject,
             event.field,
             event.rule,
@@ -151,6 +176,7 @@ def report_ignored(state: FoldState, e: Envelope, event: ReportIgnored) -> None:
 
 
 HANDLERS: dict[str, Any] = {
+    LogBranched.TYPE_CODE: log_branched,
     SchedulerStarted.TYPE_CODE: scheduler_started,
     SchedulerStopped.TYPE_CODE: scheduler_stopped,
     ClockCorrected.TYPE_CODE: clock_corrected,

@@ -1,9 +1,8 @@
 """
 Definitions to rows: every changed field, old and new, and what holds now.
 
-An event that carries a definition carries it in a field named ``spec`` or ``settings``; so a kind
-of
-entity that is new in the vocabulary needs a line in the table below and nothing else.
+An event whose code ends in ``.defined`` carries a definition, so that a kind of entity that is new
+in the vocabulary needs nothing here.
 """
 
 from __future__ import annotations
@@ -11,16 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import domain.events  # noqa: F401 - defining the events fills the registry
 from domain.envelope import Envelope
-from domain.event import Event
-from domain.events.queues import (
-    QueueActivated,
-    QueueClosed,
-    QueueDefined,
-    QueueInactivated,
-    QueueOpened,
-)
-from domain.events.scheduler import ClusterDefined
+from domain.event import Event, event_classes
+from domain.events.queues import QueueActivated, QueueClosed, QueueInactivated, QueueOpened
 from domain.ids import entity_of_stream
 from projections.audit.fold_state import FoldState
 from projections.audit.rows.settings import ChangeRow, DefinitionRow
@@ -76,12 +69,12 @@ def redefine(state: FoldState, e: Envelope, kind: str, name: str, **fields: obje
 
 def defined(state: FoldState, e: Envelope, event: Event) -> None:
     """
-    Take the definition that an event carries.
+    Take the definition that an event carries: its one field.
     """
     kind, name = entity_of_stream(e.stream)
-    content = getattr(event, "spec", None) or getattr(event, "settings", None)
-    if content is not None:
-        define(state, e, kind, name, content.model_dump(mode="json"))
+    content = event.model_dump(mode="json")
+    values = [value for value in content.values() if isinstance(value, dict)]
+    define(state, e, kind, name, values[0] if len(content) == len(values) == 1 else content)
 
 
 def _sets(**fields: object) -> Any:
@@ -94,8 +87,7 @@ def _sets(**fields: object) -> Any:
 
 
 HANDLERS: dict[str, Any] = {
-    ClusterDefined.TYPE_CODE: defined,
-    QueueDefined.TYPE_CODE: defined,
+    **{code: defined for code in event_classes() if code.endswith(".defined")},
     QueueOpened.TYPE_CODE: _sets(is_open=True),
     QueueClosed.TYPE_CODE: _sets(is_open=False),
     QueueActivated.TYPE_CODE: _sets(is_active=True),

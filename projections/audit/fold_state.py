@@ -1,9 +1,8 @@
 """
 What the fold remembers between events, and how it gets that back from the tables after a restart.
 
-Everything here is also in the tables: the fold keeps the rows that may still change, and asks for
-a row
-that it doesn't hold. So a kill between any two transactions loses nothing.
+Everything here is also in the tables: the fold keeps the rows that may still change, and asks for a
+row that it doesn't hold. So a kill between any two transactions loses nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, Protocol
 from domain.allocations import Allocation
 from domain.ids import split_job_id
 from projections.audit.rows.events import SchedulerRunRow, SessionRow
-from projections.audit.rows.hosts import HostRow, HostStateRow, OrderRow
+from projections.audit.rows.hosts import HostRow, HostStateRow, OrderRow, PreemptionRow
 from projections.audit.rows.jobs import AllocationRow, AttemptRow, JobRow, JobStateRow
 from projections.audit.rows.reasons import ListBlockerRow, ReasonSetRow, WaitRow
 from projections.audit.rows.settings import DefinitionRow
@@ -63,6 +62,7 @@ class LiveJob:
     wait: WaitRow | None = None
     attempt: AttemptRow | None = None
     allocations: list[AllocationRow] = field(default_factory=list)
+    preemption: PreemptionRow | None = None
 
     def is_on(self, number: int) -> bool:
         """
@@ -160,6 +160,9 @@ class FoldState:
             job.wait = wait
         for attempt in self._all("attempts", "job_id=? AND attempt=?", row.job_id, row.attempt):
             job.attempt = attempt if attempt.end_position is None else None
+        lasting = "victim=? AND resumed_us IS NULL AND ended_us IS NULL"
+        for preemption in self._all("preemptions", lasting, row.job_id):
+            job.preemption = preemption
         open_where = "job_id=? AND to_position IS NULL ORDER BY run_index"
         job.allocations = list(self._all("allocations", open_where, row.job_id))
         self.jobs[row.job_id] = job

@@ -368,8 +368,12 @@ def _reason_lines(teller: Teller, job_id: str) -> list[Line]:
         (job_id,),
     )
     lines = []
+    before: tuple[object, ...] = ()
     for row in rows:
-        if teller.period.holds(row["from_position"]):
+        says = row["reasons"], row["never"]
+        is_new = before != (*says, row["from_position"])
+        before = (*says, row["to_position"])
+        if is_new and teller.period.holds(row["from_position"]):
             begin = "can never start on the cluster as it is: " if row["never"] else "waits: "
             lines.append(
                 Line(

@@ -129,6 +129,27 @@ CANNED = (
 )
 
 
+def names() -> list[str]:
+    """
+    Return the names of all tables and views.
+    """
+    return [*tables(), *(view.name for view in VIEWS)]
+
+
+def described(name: str) -> tuple[str, list[tuple[str, str, str]]]:
+    """
+    Return what one row of a table or view is, and name, type and meaning of each column.
+    """
+    for view in VIEWS:
+        if view.name == name:
+            return view.doc, [(column, "", doc) for column, doc in view.columns]
+    table = tables()[name]
+    return table.doc, [
+        (one.name, one.kind + (" or NULL" if one.is_optional else ""), one.doc)
+        for one in table.columns
+    ]
+
+
 def metadata(database: str) -> dict[str, Any]:
     """
     Return the metadata for Datasette of a database of a name (its file's, without the ending).

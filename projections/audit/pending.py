@@ -5,7 +5,8 @@ guessed.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 
 from domain.errors import NotFound
 from domain.units import show_memory, show_milli
@@ -251,6 +252,17 @@ class Interval:
     never: bool
     blocker: str
 
+    def says(self, other: Interval) -> bool:
+        """
+        Say whether another interval has the same reasons.
+        """
+        return (self.code, self.reasons, self.never, self.blocker) == (
+            other.code,
+            other.reasons,
+            other.never,
+            other.blocker,
+        )
+
 
 def reason_history(reading: Reading, job_id: str) -> tuple[Interval, ...]:
     """
@@ -265,18 +277,36 @@ def reason_history(reading: Reading, job_id: str) -> tuple[Interval, ...]:
         "SELECT * FROM pend_reasons WHERE job_id = ? ORDER BY from_position", (job_id,)
     )
     return tuple(
-        Interval(
-            row["from_position"],
-            row["from_us"],
-            row["to_position"],
-            row["to_us"],
-            row["code"],
-            row["reasons"],
-            bool(row["never"]),
-            row["blocker"],
+        _merged(
+            Interval(
+                row["from_position"],
+                row["from_us"],
+                row["to_position"],
+                row["to_us"],
+                row["code"],
+                row["reasons"],
+                bool(row["never"]),
+                row["blocker"],
+            )
+            for row in rows
         )
-        for row in rows
     )
+
+
+def _merged(intervals: Iterable[Interval]) -> Iterator[Interval]:
+    """
+    Yield intervals, those that follow each other with the same reasons as one.
+    """
+    kept: Interval | None = None
+    for one in intervals:
+        if kept is not None and kept.to_position == one.from_position and kept.says(one):
+            kept = replace(kept, to_position=one.to_position, to_us=one.to_us)
+            continue
+        if kept is not None:
+            yield kept
+        kept = one
+    if kept is not None:
+        yield kept
 
 
 def hosts_short(reading: Reading, why: Why) -> list[Row]:

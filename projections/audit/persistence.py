@@ -2,9 +2,8 @@
 The read model as a persistence module of the `eventsourcing` library, for its own projection
 runner.
 
-With ``AUDIT_PERSISTENCE_MODULE=projections.audit.persistence`` and ``AUDIT_READ_MODEL_PATH=FILE``
-a projection
-named ``audit`` keeps its view there, wherever the application keeps its events.
+With ``AUDIT_PERSISTENCE_MODULE=projections.audit.persistence`` and ``AUDIT_READ_MODEL_PATH=FILE`` a
+projection named ``audit`` keeps its view there, wherever the application keeps its events.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,7 +26,24 @@ _ABOUT_TABLE = """CREATE TABLE "about" (
   "key" TEXT NOT NULL, "value" TEXT NOT NULL, PRIMARY KEY (key)
 ) STRICT, WITHOUT ROWID"""
 SEARCH_COLUMNS = ("name", "command", "user")
-_ADD_TO_SEARCH = "INSERT INTO jobs_fts (rowid, name, command, user) VALUES (?, ?, ?, ?)"
+_SEARCHED = "({0}.name <> '' OR {0}.command <> '')"
+_REWORDED = "(old.name <> new.name OR old.command <> new.command OR old.user <> new.user)"
+# A row of jobs is written several times in a job's life; only one whose words changed costs
+# anything. Both halves of a change stand in one trigger: the order of several isn't defined.
+SEARCH_TRIGGERS = (
+    f"""CREATE TRIGGER jobs_searched AFTER INSERT ON jobs WHEN {_SEARCHED.format("new")}
+BEGIN
+  INSERT INTO jobs_fts (rowid, name, command, user)
+    VALUES (new.job_key, new.name, new.command, new.user);
+END""",
+    f"""CREATE TRIGGER jobs_reworded AFTER UPDATE OF name, command, user ON jobs WHEN {_REWORDED}
+BEGIN
+  INSERT INTO jobs_fts (jobs_fts, rowid, name, command, user)
+    SELECT 'delete', old.job_key, old.name, old.command, old.user WHERE {_SEARCHED.format("old")};
+  INSERT INTO jobs_fts (rowid, name, command, user)
+    SELECT new.job_key, new.name, new.command, new.user WHERE {_SEARCHED.format("new")};
+END""",
+)
 
 
 class OtherVersion(Conflict):
@@ -51,7 +67,7 @@ def schema_version() -> str:
     """
     Return the version of the tables and of what their rows say.
     """
-    return fingerprint(create_statements(), meaning())
+    return fingerprint([*create_statements(), *SEARCH_TRIGGERS], meaning())
 
 
 @contextmanager
@@ -114,6 +130,8 @@ class ReadModel(SqliteTrackingRecorder):
                     ]
                 )
                 model.database.table("jobs").enable_fts(SEARCH_COLUMNS, tokenize="unicode61")
+                for trigger in SEARCH_TRIGGERS:
+                    model.database.execute(trigger)
         return model
 
     @classmethod
@@ -193,7 +211,6 @@ class ReadModel(SqliteTrackingRecorder):
             Conflict: Another process has been here first.
             StoreUnavailable: There is no room, or the file is locked.
         """
-        after = self.position()
         with (
             our_errors(self.path),
             self.advance(Tracking(APPLICATION, position), digest) as database,
@@ -201,7 +218,6 @@ class ReadModel(SqliteTrackingRecorder):
             known = tables()
             for name, values in rows.items():
                 database.conn.executemany(known[name].write_sql, values)
-            database.conn.executemany(_ADD_TO_SEARCH, _to_search(rows.get("jobs", []), after))
 
     def rows(self, table: Table, where: str, values: tuple[object, ...] = ()) -> Iterable[Any]:
         """
@@ -219,21 +235,6 @@ class ReadModel(SqliteTrackingRecorder):
         with self._lock, our_errors(self.path):
             self.database.execute("PRAGMA optimize=0x10002")
             self.database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
-def _to_search(jobs: list[tuple[Any, ...]], after: int) -> Iterator[tuple[Any, ...]]:
-    """
-    Yield what the full-text index takes in of the jobs submitted after a position; it never
-    changes later.
-    """
-    names = tables()["jobs"].names
-    taken = itemgetter(*(names.index(name) for name in ("job_key", *SEARCH_COLUMNS)))
-    submitted = names.index("submit_position")
-    for job in jobs:
-        if job[submitted] > after:
-            found = taken(job)
-            if found[1] or found[2]:
-                yield found
 
 
 def read_about(database: Database) -> dict[str, str]:

@@ -63,8 +63,7 @@ def connect(path: str) -> Database:
     database = Database(connection, strict=True)
     database.enable_wal()
     # A machine that loses power may lose the last transactions, never the consistency: they are
-    # made
-    # again from the log.
+    # made again from the log.
     database.execute("PRAGMA synchronous=NORMAL")
     return database
 

@@ -3,8 +3,7 @@ What a table of the read model is: a row class says its columns, and everything 
 that.
 
 The statements that create and fill the tables, their documentation and the metadata for Datasette
-all
-come from here, so that a column can't exist without its description.
+all come from here, so that a column can't exist without its description.
 """
 
 from __future__ import annotations

@@ -4,21 +4,14 @@ Views over the tables: the questions that people ask most, with their columns de
 
 from __future__ import annotations
 
+import domain.events  # noqa: F401 - defining the events fills the registry
+from domain.event import event_classes
 from projections.audit.schema import View
 
 FOREVER = 9223372036854775807  # later than any position
 
 # Type codes of what the core decides; everything else came in from outside.
-DECISIONS = (
-    "session.held",
-    "reasons.set_changed",
-    "list.held_back",
-    "job.pended",
-    "job.dispatched",
-    "job.kill_ordered",
-    "job.ended",
-    "jobs.forgotten",
-)
+DECISIONS = tuple(code for code, event in event_classes().items() if event.IS_DECISION)
 
 # Type codes of what a user's command made of itself, with the command in words.
 COMMANDS = {
@@ -26,17 +19,26 @@ COMMANDS = {
     "job.held": "hold job",
     "job.hold_lifted": "lift hold",
     "job.kill_requested": "kill job",
-    "queue.defined": "define queue",
+    "job.stop_requested": "stop job",
+    "job.resume_requested": "resume job",
+    "job.requeue_requested": "requeue job",
+    "job.modified": "modify job",
+    "job.switched": "switch job",
+    "job.moved": "move job",
     "queue.opened": "open queue",
     "queue.closed": "close queue",
     "queue.activated": "activate queue",
     "queue.inactivated": "inactivate queue",
-    "cluster.defined": "define cluster",
     "worker.joined": "join worker",
-    "worker.closed": "close host",
-    "worker.opened": "open host",
+    "worker.closed": "close worker",
+    "worker.opened": "open worker",
     "scheduler.started": "start scheduler",
     "scheduler.stopped": "stop scheduler",
+    **{
+        code: f"define {code.removesuffix('.defined')}"
+        for code in event_classes()
+        if code.endswith(".defined")
+    },
 }
 
 _ENTITY = """CASE
@@ -84,6 +86,16 @@ DECISIONS_VIEW = View(
     f"FROM events e WHERE e.type IN ({_listed(DECISIONS)})",
 )
 
+
+def _carried_out(condition: str) -> str:
+    """
+    Return the query for the commands that were carried out, of events with a condition.
+    """
+    return f"""SELECT e.position, {_time("e.time_us")}, e.time_us, e.actor, {_COMMAND_CASE},
+  {_KIND}, {_ENTITY}, 'done', '', '', '', e.cause
+FROM events e WHERE {condition} AND e.type IN ({_listed(tuple(COMMANDS))})"""
+
+
 COMMANDS_VIEW = View(
     "commands",
     "Who did what: every command that changed something, was refused or denied. What it changed, "
@@ -103,14 +115,13 @@ COMMANDS_VIEW = View(
         ("value", "What was given"),
         ("cause", "Command's own id, empty when none"),
     ),
-    f"""SELECT e.position, {_time("e.time_us")}, e.time_us, e.actor, {_COMMAND_CASE},
-  {_KIND}, {_ENTITY},
-  'done', '', '', '', e.cause
-FROM events e WHERE e.type IN ({_listed(tuple(COMMANDS))})
+    # Apart, what users did can be found by the partial index of actors.
+    f"""{_carried_out("e.actor <> ''")}
+UNION ALL
+{_carried_out("e.actor = ''")}
 UNION ALL
 SELECT r.position, {_time("r.time_us")}, r.time_us, r.actor, r.command, '', r.subject, r.kind,
-r.field, r.rule,
-  r.value, e.cause
+  r.field, r.rule, r.value, e.cause
 FROM refusals r JOIN events e ON e.position = r.position WHERE r.kind IN ('refused', 'denied')""",
 )
 
@@ -153,11 +164,9 @@ PEND_REASONS_VIEW = View(
         ("blocker", "Job that held this one back, empty when none did"),
     ),
     # A wait is cut where the blocker of its list changed and, unless the job is behind that
-    # blocker, where its
-    # reason set changed. Stamps never fall, so the greatest begin and the least end of what
-    # overlaps are those
-    # of the positions too. One plain join: SQLite must be able to carry the condition on the job
-    # inwards.
+    # blocker, where its reason set changed. Stamps never fall, so the greatest begin and the least
+    # end of what overlaps are those of the positions too. One plain join: SQLite must be able to
+    # carry the condition on the job inwards.
     f"""SELECT w.job_id,
   max(w.from_position, coalesce(b.from_position, 0), coalesce(s.from_position, 0)),
   max(w.from_us, coalesce(b.from_us, 0), coalesce(s.from_us, 0)),

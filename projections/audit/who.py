@@ -54,8 +54,7 @@ def commands(reading: Reading, question: Question) -> list[Row]:
 def _conditions(question: Question) -> tuple[list[str], list[object]]:
     chosen: list[tuple[str, object]] = []
     if question.user is not None:
-        # The second condition lets SQLite use the partial index of actors.
-        chosen.append(("actor = ? AND actor <> ''", question.user))
+        chosen.append(("actor = ?", question.user))
     if question.about is not None:
         chosen.append(("object = ?", question.about))
     if question.command is not None:

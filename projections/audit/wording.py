@@ -12,7 +12,7 @@ from typing import Any
 from domain.allocations import Allocation
 from domain.amounts import MEM, Amount
 from domain.event import Event, event_class
-from domain.events import jobs, refusals, scheduler, session, workers
+from domain.events import jobs, log, queues, refusals, scheduler, session, workers
 from domain.jobs import JobSpec
 from domain.reasons import show_grouped
 from domain.units import show_duration, show_memory, show_milli
@@ -118,6 +118,12 @@ def _started(event: jobs.JobStarted) -> str:
     return f"attempt {event.attempt} started" + (f" as process {event.pid}" if event.pid else "")
 
 
+def _suspend_words(event: jobs.JobSuspendOrdered) -> str:
+    order = f"worker {event.worker} ordered to stop attempt {event.attempt}"
+    whom = f" for job {event.preemptor}" if event.preemptor else ""
+    return f"{order} with {event.signal}{whom} (order {event.order_number}): {event.why}"
+
+
 def _said(why: str) -> str:
     return f": {why}" if why else ""
 
@@ -135,6 +141,25 @@ _WORDS: dict[type[Event], Callable[[Any], str]] = {
         f"worker {e.worker} ordered to end attempt {e.attempt} (order {e.order_number}): {e.why}"
     ),
     jobs.JobEnded: lambda e: f"ended without a worker{_said(e.why)}",
+    jobs.JobModified: lambda _: "modified",
+    jobs.JobSwitched: lambda e: f"switched to queue {e.queue}",
+    jobs.JobMoved: lambda e: f"moved among its equals, place {e.place}",
+    jobs.JobRequeueRequested: lambda e: (
+        "asked to go back to pending" + (", held" if e.hold else "")
+    ),
+    jobs.JobRequeued: lambda e: f"back to pending: {e.why}" + (", held" if e.hold else ""),
+    jobs.JobStopRequested: lambda _: "asked to stop",
+    jobs.JobResumeRequested: lambda _: "asked to go on",
+    jobs.JobSuspendOrdered: _suspend_words,
+    jobs.JobSuspended: lambda e: f"attempt {e.attempt} stopped",
+    jobs.JobResumeOrdered: lambda e: (
+        f"worker {e.worker} ordered to let attempt {e.attempt} go on (order {e.order_number})"
+    ),
+    jobs.JobResumed: lambda e: f"attempt {e.attempt} goes on",
+    queues.QueueOpened: lambda _: "opened",
+    queues.QueueClosed: lambda _: "closed",
+    queues.QueueActivated: lambda _: "activated",
+    queues.QueueInactivated: lambda _: "inactivated",
     workers.WorkerJoined: _joined,
     workers.WorkerReported: _reported,
     workers.WorkerClosed: lambda e: f"closed{_said(e.why)}",
@@ -166,6 +191,10 @@ _WORDS: dict[type[Event], Callable[[Any], str]] = {
     ),
     scheduler.SchedulerStopped: lambda e: f"scheduler stopped{_said(e.why)}",
     scheduler.ClockCorrected: lambda e: f"log time moved forward by {show_duration(e.forward_us)}",
+    log.LogBranched: lambda e: (
+        f"branched from log {e.parent_log_id} at position {e.parent_position}"
+        + (f": {'; '.join(e.changes)}" if e.changes else "")
+    ),
 }
 
 
@@ -194,5 +223,7 @@ def words(event: Event, host_name: HostName, *, is_private: bool = False) -> str
 
 def _generic(event: Event) -> str:
     what = event.TYPE_CODE.partition(".")[2].replace("_", " ")
+    if what == "defined":
+        return what
     fields = event.model_dump(mode="json", exclude_defaults=True)
     return what + (": " + json.dumps(fields, ensure_ascii=False) if fields else "")

@@ -46,6 +46,7 @@ COMMANDS = {
     "queues": Entry("tools.cli.queues:queues", "List queues; open, close, activate them."),
     "simulate": Entry("tools.cli.simulate:simulate", "Run a recorded workload on a model cluster."),
     "replay": Entry("tools.cli.replay:replay", "Check the decisions of a recorded log."),
+    "audit": Entry("tools.cli.audit:audit_group", "Ask what happened, in plain tables and words."),
     "log": Entry("tools.cli.log:log_group", "Look at an event log, and verify it."),
     "snapshot": Entry("tools.cli.log:snapshot_group", "Look at the snapshots of a log."),
 }

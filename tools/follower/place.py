@@ -2,12 +2,9 @@
 Where the read model of a log is, and how a new one takes the old one's place.
 
 The name that people open, ``audit.db``, is a link to the present file, ``audit.db.N``. A new file
-can't simply
-be moved over the old one: what SQLite keeps beside a database (``-wal``, ``-shm``) is found by its
-name, and the
-old one's would be taken for the new one's. Through the link each file keeps its own, also for
-those who still
-read the old one.
+can't simply be moved over the old one: what SQLite keeps beside a database (``-wal``, ``-shm``) is
+found by its name, and the old one's would be taken for the new one's. Through the link each file
+keeps its own, also for those who still read the old one.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from domain.errors import Conflict, NotFound, Refused, StoreUnavailable
-from store.log import is_log, log_directory
+from store.info import is_log, log_directory
 
 NAME = "audit.db"
 BESIDE = ("", "-wal", "-shm", "-journal")

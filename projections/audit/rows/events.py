@@ -118,6 +118,20 @@ class ClockCorrectionRow(NamedTuple):
     forward_us: Annotated[int, "By how much log time went forward"]
 
 
+@table("branches", key="position", grows=True)
+class BranchRow(NamedTuple):
+    """
+    One time that this log was branched from another: everything before was copied from there.
+    """
+
+    position: Annotated[int, "Position of log.branched"]
+    time_us: Annotated[int, "Log time of it"]
+    parent_log_id: Annotated[str, "Log that was copied"]
+    parent_position: Annotated[int, "Last position that was copied"]
+    parent_digest: Annotated[str, "Digest of that log's history up to there"]
+    changes: Annotated[str, "What was changed from here on, in words, as a JSON list"]
+
+
 @table("forgotten", key="position ordinal", grows=True)
 class ForgottenRow(NamedTuple):
     """

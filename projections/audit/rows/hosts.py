@@ -95,3 +95,28 @@ class OrderRow:
     done_position: Annotated[int | None, "Position of worker.order_done; NULL until then"] = None
     done_us: Annotated[int | None, "When the worker reported it done"] = None
     outcome: Annotated[str | None, "What the worker said about it"] = None
+
+
+@table(
+    "preemptions",
+    key="victim ordered_position",
+    fixed="attempt preemptor why host order_number ordered_us",
+    indexes=(Index(("preemptor",)),),
+)
+@dataclass(slots=True)
+class PreemptionRow:
+    """
+    One time that a running job was ordered to stop for another one.
+    """
+
+    victim: Annotated[str, "Job that had to stop"]
+    ordered_position: Annotated[int, "Position of the decision"]
+    attempt: Annotated[int, "Execution that had to stop"]
+    preemptor: Annotated[str, "Job that it stopped for; empty when not recorded"]
+    why: Annotated[str, "Suspend reason"]
+    host: Annotated[str, "Host whose worker had to do it"]
+    order_number: Annotated[int, "Number of the order to that worker"]
+    ordered_us: Annotated[int, "When it was ordered"]
+    suspended_us: Annotated[int | None, "When it had stopped; NULL until then"] = None
+    resumed_us: Annotated[int | None, "When it went on; NULL until then"] = None
+    ended_us: Annotated[int | None, "When its execution ended meanwhile"] = None

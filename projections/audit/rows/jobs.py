@@ -9,18 +9,11 @@ from typing import Annotated, NamedTuple
 
 from projections.audit.schema import Index, table
 
-_FIXED = (
-    "job_id number array_index user user_group project profile name command uses_shell cwd stdin "
-    "stdout stderr "
-    "umask env_count resreq needs run_estimate_us submission_key "
-    "request_digest more submitted_by submit_position submit_us"
-)
-
 
 @table(
     "jobs",
     key="job_key",
-    fixed=_FIXED,
+    fixed="job_id number array_index submitted_by submit_position submit_us",
     indexes=(
         Index(("job_id",)),
         Index(("user", "submit_us")),
@@ -65,6 +58,11 @@ class JobRow:
     needs: Annotated[
         str, "Amounts it reserves on each host, JSON: resource, thousandths, per task or per host"
     ]
+    hosts_asked: Annotated[str, "Hosts that it asks for, as -m takes them; empty for any"]
+    is_exclusive: Annotated[int, "1 when its hosts may run nothing else"]
+    dependency: Annotated[str, "Which jobs it waits for, as written; empty for none"]
+    begin_us: Annotated[int | None, "It doesn't start before this moment"]
+    deadline_us: Annotated[int | None, "It is ended at this moment"]
     user_priority: Annotated[int, "Priority that the user gave it"]
     run_limit_us: Annotated[int | None, "Wall-clock run limit, NULL without one"]
     run_estimate_us: Annotated[int | None, "User's guess of the run time"]
@@ -95,6 +93,30 @@ class JobRow:
     kill_requested_by: Annotated[str | None, "Who last asked to end it"] = None
     kill_requested_us: Annotated[int | None, "When that was"] = None
     reason_set: Annotated[int | None, "Reason set that it is in, or was last in"] = None
+    requeue_requested_by: Annotated[str | None, "Who wants it back to pending"] = None
+    place: Annotated[int, "Its place among its equals, 0 unless it was moved; lower ones first"] = 0
+    requeues: Annotated[int, "How often it went back to pending"] = 0
+    preemptions: Annotated[int, "How often it was ordered to stop for another job"] = 0
+    stop_requested_by: Annotated[str | None, "Who wants it stopped"] = None
+    suspend_reason: Annotated[str, "Why it is, or is to be, suspended, such as SUSP_PREEMPT"] = ""
+    suspend_order: Annotated[int | None, "Number of an order to stop that isn't carried out"] = None
+    preempted_for: Annotated[str, "Job that it is suspended for; empty when for none"] = ""
+
+
+@table("arrays", key="number", grows=True)
+class ArrayRow(NamedTuple):
+    """
+    One job array; its elements are in jobs, one row each.
+    """
+
+    number: Annotated[int, "Job number, shared by its elements"]
+    position: Annotated[int, "Position of its submission"]
+    time_us: Annotated[int, "When it was submitted"]
+    user: Annotated[str, "Whose it is"]
+    name: Annotated[str, "Its name"]
+    indices: Annotated[str, "Its indices, as written"]
+    size: Annotated[int, "How many elements it has"]
+    started_max: Annotated[int | None, "So many may be started at a time; NULL without a bound"]
 
 
 @table(
@@ -125,7 +147,7 @@ class JobStateRow:
     "attempts",
     key="job_id attempt",
     fixed="dispatch_position dispatch_us session session_index tasks "
-    "host_count hosts first_host allocator shared",
+    "host_count hosts first_host allocator alternative is_exclusive shared",
     indexes=(Index(("dispatch_position",)),),
 )
 @dataclass(slots=True)
@@ -145,6 +167,8 @@ class AttemptRow:
     hosts: Annotated[str, "Hosts with their tasks: 4*h1 2*h2..h9"]
     first_host: Annotated[str, "Where the program itself runs"]
     allocator: Annotated[str, "Allocator that found the place"]
+    alternative: Annotated[int, "Alternative of the requirement that was taken, 0 when only one"]
+    is_exclusive: Annotated[int, "1 when its hosts take nothing else meanwhile"]
     shared: Annotated[str, "Amounts that count for the whole cluster, as a JSON object"]
     start_us: Annotated[int | None, "When a worker started it"] = None
     pid: Annotated[int | None, "Its first process"] = None
@@ -165,7 +189,7 @@ class AttemptRow:
     "allocations",
     key="job_id attempt run_index",
     fixed="first_number host_count first_host tasks_per_host amounts mem_milli "
-    "from_position from_us",
+    "instances from_position from_us",
     indexes=(Index(("first_number", "from_us")),),
 )
 @dataclass(slots=True)
@@ -184,6 +208,7 @@ class AllocationRow:
     tasks_per_host: Annotated[int, "Tasks on each host"]
     amounts: Annotated[str, "Amounts reserved on each host, JSON object of resource to thousandths"]
     mem_milli: Annotated[int | None, "Memory reserved on each host, thousandths of a KiB"]
+    instances: Annotated[str, "Named units, such as GPUs, JSON object of resource to their names"]
     from_position: Annotated[int, "Position of job.dispatched"]
     from_us: Annotated[int, "Since when it is held"]
     to_position: Annotated[

@@ -10,21 +10,31 @@ from collections.abc import Iterable, Sequence
 from random import Random
 
 from domain.amounts import Amount
+from domain.arrays import ArraySpec, IndexRange
 from domain.commands import (
     CloseWorker,
     DefineQueue,
     HoldJob,
     JobCouldNotStartReport,
     JobFinishedReport,
+    JobResumedReport,
     JobStartedReport,
+    JobSuspendedReport,
     KillJob,
     LeaveWorker,
     LiftHold,
     MarkUnreachable,
+    ModifyJob,
+    MoveJob,
     OpenWorker,
     OrderDoneReport,
+    RequeueJob,
+    ResumeJob,
     SetQueue,
+    StopJob,
     StopScheduler,
+    SubmitJob,
+    SwitchJob,
     WorkerReport,
 )
 from domain.envelope import Envelope, Stamped
@@ -34,6 +44,7 @@ from domain.events.refusals import AccessDenied, CommandRefused
 from domain.events.scheduler import ClockCorrected
 from domain.events.workers import JobUsage
 from domain.ids import REFUSALS, SCHEDULER
+from domain.jobs import ExitRules
 from domain.queues import QueueSpec
 from projections.scheduling.core import Core
 from tests.builders import a_host, a_job, beginning, some_settings
@@ -122,12 +133,19 @@ class Driven:
             self._wait,
             self._wait,
             self._odd,
+            self._stop,
+            self._resume,
+            self._confirm,
+            self._confirm,
+            self._change,
+            self._requeue,
         )
         actions[what % len(actions)](which, amount)
 
     def _submit(self, which: int, amount: int) -> None:
         user = USERS[which % len(USERS)]
-        spec = a_job(
+        array = ArraySpec(ranges=(IndexRange(start=1, end=3),)) if amount % 8 == 7 else None
+        made = a_job(
             1 + amount % 5,
             mem_mb=None if which % 3 else 200 * (1 + amount % 6),
             user="u" + str(which % 3),
@@ -135,7 +153,9 @@ class Driven:
             hold=which % 11 == 0,
             queue="normal" if which % 4 else "night",
         )
-        self.command(spec, actor=user)
+        changes = {"array": array, "exits": ExitRules(requeue=(3, 6), success=(9,))}
+        spec = made.spec.model_copy(update=changes if amount % 4 == 3 else {})
+        self.command(SubmitJob(spec=spec), actor=user)
 
     def _session(self, which: int, amount: int) -> None:
         self.session()
@@ -249,6 +269,63 @@ class Driven:
     def _wait(self, which: int, amount: int) -> None:
         self.now_us += amount * 1_000_000 + which
 
+    def _stop(self, which: int, amount: int) -> None:
+        job = self._of(("RUN", "PEND"), which)
+        if job is not None:
+            self.command(StopJob(job_id=job.job_id), actor=job.spec.user if amount % 2 else "root")
+
+    def _resume(self, which: int, amount: int) -> None:
+        job = self._of(("USUSP", "SSUSP", "PSUSP"), which)
+        if job is not None:
+            self.command(ResumeJob(job_id=job.job_id))
+
+    def _confirm(self, which: int, amount: int) -> None:
+        """
+        Report an order as carried out, whichever the worker has.
+        """
+        worker = self._worker(which)
+        for number, order in sorted(worker.orders.items()):
+            job = self.core.state.stored.jobs.get(order.stream)
+            kinds = {"suspend": JobSuspendedReport, "resume": JobResumedReport}
+            if job is not None and order.kind in kinds:
+                self.command(
+                    kinds[order.kind](
+                        worker=worker.name,
+                        incarnation=worker.incarnation,
+                        job_id=job.job_id,
+                        attempt=job.attempt,
+                    ),
+                    actor="root",
+                )
+            self.command(
+                OrderDoneReport(
+                    worker=worker.name,
+                    incarnation=worker.incarnation,
+                    order_number=number,
+                ),
+                actor="root",
+            )
+            return
+
+    def _change(self, which: int, amount: int) -> None:
+        job = self._of(("PEND", "RUN"), which)
+        if job is None:
+            return
+        spec = job.spec.model_copy(
+            update={"name": NAMES[amount % len(NAMES)], "user_priority": amount}
+        )
+        commands = (
+            SwitchJob(job_id=job.job_id, queue="night" if amount % 2 else "normal"),
+            MoveJob(job_id=job.job_id, to="top" if amount % 2 else "bottom"),
+            ModifyJob(job_id=job.job_id, spec=spec),
+        )
+        self.command(commands[amount % 3])
+
+    def _requeue(self, which: int, amount: int) -> None:
+        job = self._of(("RUN", "USUSP", "SSUSP"), which)
+        if job is not None:
+            self.command(RequeueJob(job_id=job.job_id, hold=amount % 3 == 0))
+
     def _odd(self, which: int, amount: int) -> None:
         if amount % 3 == 0:
             self.take(REFUSALS, AccessDenied(action="kill job", subject=str(which)), "ben")
@@ -265,7 +342,7 @@ def some_actions(seed: int, count: int) -> list[tuple[int, int, int]]:
     """
     chance = Random(seed)
     return [
-        (chance.randrange(19), chance.randrange(13), chance.randrange(100)) for _ in range(count)
+        (chance.randrange(25), chance.randrange(13), chance.randrange(100)) for _ in range(count)
     ]
 
 

@@ -1,0 +1,157 @@
+"""
+What was asked for, to the columns of a job; and what a modification changes of them.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from domain.amounts import Amount
+from domain.envelope import Envelope
+from domain.events.jobs import JobSubmitted
+from domain.jobs import JobSpec, Program
+from projections.audit.fold_state import KEY_INDEXES, FoldState, LiveJob
+from projections.audit.rows.jobs import JobRow
+from projections.audit.rows.settings import ChangeRow
+from projections.audit.schema import SqlValue
+
+# Fields of a job's specification that have columns of their own, or are only the parsed form of one
+# that has; any other goes into the column `more`.
+SPEC_COLUMNS = frozenset(
+    "user group queue project profile name tasks_min tasks_max program resreq requirement hosts "
+    "is_exclusive user_priority run_limit_us run_estimate_us hold array dependency_text dependency "
+    "begin_us deadline_us".split()
+)
+# Columns that only a job's user may see, and those with the right.
+PRIVATE_COLUMNS = frozenset("command cwd stdin stdout stderr".split())
+
+
+def amounts_json(amounts: tuple[Amount, ...]) -> str:
+    """
+    Return amounts as a JSON object of resource to thousandths.
+    """
+    return json.dumps({one.resource: one.milli for one in amounts}) if amounts else "{}"
+
+
+def amount_of(resource: str, amounts: tuple[Amount, ...]) -> int | None:
+    """
+    Return the thousandths of one resource, or None when it isn't named.
+    """
+    return next((one.milli for one in amounts if one.resource == resource), None)
+
+
+def command_text(program: Program | None) -> str:
+    """
+    Return a program as one would type it.
+    """
+    if program is None:
+        return ""
+    return program.shell if program.shell is not None else shlex.join(program.argv)
+
+
+def _more(spec: JobSpec) -> str:
+    others = {name for name in spec.model_fields_set if name not in SPEC_COLUMNS}
+    if not others:
+        return "{}"
+    return spec.model_dump_json(include=others, exclude_defaults=True)
+
+
+def _needs(spec: JobSpec) -> str:
+    needs = spec.needs
+    return json.dumps([need.model_dump() for need in needs]) if needs else "[]"
+
+
+# long: one line for each column.
+def asked(spec: JobSpec) -> dict[str, SqlValue]:
+    """
+    Return the columns of a job that say what its user asked for.
+    """
+    program = spec.program or Program()
+    return {
+        "user": spec.user,
+        "user_group": spec.group,
+        "queue": spec.queue,
+        "project": spec.project,
+        "profile": spec.profile,
+        "name": spec.name,
+        "command": command_text(spec.program),
+        "uses_shell": int(program.shell is not None),
+        "cwd": program.cwd,
+        "stdin": program.stdin,
+        "stdout": program.stdout,
+        "stderr": program.stderr,
+        "umask": program.umask,
+        "env_count": len(program.env),
+        "tasks_min": spec.tasks_min,
+        "tasks_max": spec.tasks_max,
+        "resreq": "\n".join(spec.resreq),
+        "needs": _needs(spec),
+        "hosts_asked": " ".join(one.text() for one in spec.hosts),
+        "is_exclusive": int(spec.is_exclusive),
+        "dependency": spec.dependency_text,
+        "begin_us": spec.begin_us,
+        "deadline_us": spec.deadline_us,
+        "user_priority": spec.user_priority,
+        "run_limit_us": spec.run_limit_us,
+        "run_estimate_us": spec.run_estimate_us,
+        "more": _more(spec),
+    }
+
+
+def job_row(e: Envelope, event: JobSubmitted, number: int, index: int) -> JobRow:
+    """
+    Return the row of a job that was submitted, or of one element of an array.
+    """
+    return JobRow(
+        job_key=number * KEY_INDEXES + index,
+        job_id=f"{number}[{index}]" if index else str(number),
+        number=number,
+        array_index=index,
+        submission_key=event.key,
+        request_digest=event.digest,
+        submitted_by=e.actor,
+        submit_position=e.position,
+        submit_us=e.time_us,
+        state="PSUSP" if event.spec.hold else "PEND",
+        state_since_us=e.time_us,
+        last_position=e.position,
+        **asked(event.spec),  # type: ignore[arg-type]
+    )
+
+
+def ask_anew(state: FoldState, e: Envelope, job: LiveJob, columns: dict[str, SqlValue]) -> None:
+    """
+    Take columns of a job as changed, and note each that differs, old and new.
+    """
+    row, added = job.row, state.written.added["changes"]
+    for name, value in sorted(columns.items()):
+        old = getattr(row, name)
+        if old != value:
+            setattr(row, name, value)
+            added.append(
+                ChangeRow(
+                    e.position,
+                    name,
+                    e.time_us,
+                    e.actor,
+                    e.cause,
+                    "job",
+                    row.job_id,
+                    json.dumps(old, ensure_ascii=False),
+                    json.dumps(value, ensure_ascii=False),
+                )
+            )
+
+
+def success_values(state: FoldState, job: LiveJob) -> tuple[int, ...]:
+    """
+    Return the exit values besides 0 that mean success: the job's own rules, else its queue's.
+    """
+    rules = json.loads(job.row.more).get("exits") if job.row.more != "{}" else None
+    if rules is None:
+        queue = state.definitions.get(("queue", job.row.queue))
+        if queue is None or '"exits": null' in queue.content:
+            return ()
+        rules = json.loads(queue.content).get("exits")
+    return tuple((rules or {}).get("success", ()))

@@ -1,0 +1,193 @@
+"""
+Stories of jobs, hosts and queues: everything that happened, in order, in words.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from domain.errors import NotFound, Refused
+from domain.events.jobs import JobFinished, JobHeld, JobHoldLifted, JobKillOrdered, JobStarted
+from domain.events.queues import QueueClosed, QueueDefined
+from domain.events.refusals import CommandRefused, ReportIgnored
+from domain.events.workers import (
+    WorkerBecameUnreachable,
+    WorkerClosed,
+    WorkerOrderDone,
+    WorkerReported,
+)
+from domain.queues import QueueSpec
+from projections.audit.history import Viewer, find_object, story
+from projections.audit.reading import Reading
+from tests.projections.audit.logs import (
+    SECOND_US,
+    a_cluster,
+    a_program,
+    dispatched,
+    pended,
+    short_of_memory,
+    short_of_slots,
+)
+from tests.projections.audit.making import made
+
+
+@pytest.fixture
+def reading(tmp_path: Path):
+    """
+    Return the tables of a history in which much happens to job 1.
+    """
+    log = a_cluster()
+    job = log.job(1, program=a_program("grep", "secret word"), user="ann")
+    log.add(job, JobHeld(), "ann")
+    log.add(
+        "refusals",
+        CommandRefused(command="LiftHold", subject="1", field="actor", rule="may not"),
+        "ben",
+    )
+    log.add(job, JobHoldLifted(), "ann")
+    log.session(("reasons", short_of_slots()), (job, pended()))
+    log.session(("reasons", short_of_memory()))
+    log.session((job, dispatched(1, (0, 1, 2))))
+    log.add(job, JobStarted(attempt=1, pid=7))
+    log.add("worker:h1", WorkerReported(incarnation=1))
+    log.add("worker:h1", WorkerBecameUnreachable(silent_us=60 * SECOND_US))
+    log.add(job, JobKillOrdered(attempt=1, worker="h1", order_number=1, why="TERM_ADMIN"))
+    log.add("worker:h1", WorkerOrderDone(incarnation=1, order_number=1, outcome="signalled"))
+    log.add(job, JobFinished(attempt=1, signal=9, why="TERM_ADMIN"))
+    log.add(
+        "refusals",
+        ReportIgnored(report="finished", worker="h1", incarnation=1, job_id="1", why="over"),
+    )
+    log.add("queue:normal", QueueDefined(spec=QueueSpec(priority=40)), "zoe")
+    log.add("queue:normal", QueueClosed(), "ben")
+    log.add("worker:h2", WorkerClosed(why="disk"), "ben")
+    log.job(2, user="ben", program=a_program("ls"))
+    with made(tmp_path / "a.db", log.envelopes) as opened:
+        yield opened
+
+
+def test_a_jobs_story_has_everything_in_order_each_gap_explained(reading: Reading) -> None:
+    """
+    One ordered timeline with reasons, orders, contact, refusals (B26), not scattered records.
+    """
+    told = story(reading, "1")
+
+    assert [
+        "submitted for ann: queue normal, 1 task, name job 1, command: grep 'secret word'",
+        "held",
+        "refused: lift hold 1: actor may not",
+        "hold lifted",
+        "waits: not enough slots: 2 hosts",
+        "waits: not enough mem: 1 host",
+        "dispatched, attempt 1: 2*h1 (mem 100MB each)",
+        "attempt 1 started as process 7",
+        "host h1: unreachable: silent for 1m",
+        "worker h1 ordered to end attempt 1 (order 1): TERM_ADMIN",
+        "host h1: order 1 carried out: signalled",
+        "attempt 1 ended by signal 9 (TERM_ADMIN)",
+        "ignored: finished of h1 about 1: over",
+    ] == [line.text.replace("LiftHold", "lift hold") for line in told.lines]
+    positions = [line.position for line in told.lines]
+    assert sorted(positions) == positions
+
+
+def test_seconds_per_state_sum_to_the_jobs_life(reading: Reading) -> None:
+    """
+    The table at the end, as bhist -l has it.
+    """
+    told = story(reading, "1")
+
+    assert {"PEND": 4, "PSUSP": 2, "RUN": 3, "UNKWN": 3, "USUSP": 0, "SSUSP": 0} == {
+        state: us // SECOND_US for state, us in told.in_state_us.items()
+    }
+    assert told.spans[-1].since_us - told.spans[0].since_us == sum(told.in_state_us.values())
+
+
+def test_a_hosts_story_tells_its_jobs_and_leaves_reports_out_unless_asked(reading: Reading) -> None:
+    """
+    Reports come every ten seconds: they would bury everything else.
+    """
+    told = [line.text for line in story(reading, "h1").lines]
+    full = [line.text for line in story(reading, "h1", with_reports=True).lines]
+
+    assert [
+        "job 1 of ann, attempt 1: takes 2 tasks",
+        "unreachable: silent for 1m",
+        "order 1 carried out: signalled",
+        "job 1 of ann, attempt 1: gives 2 tasks back",
+    ] == told[1:]
+    assert len(told) + 1 == len(full)
+
+
+def test_a_queues_story_says_who_changed_what_from_what_to_what(reading: Reading) -> None:
+    """
+    "Nobody could tell who changed a server setting or when" (K08).
+    """
+    told = [
+        (line.actor, line.text, [change for change in line.changes if change[1] is not None])
+        for line in story(reading, "normal").lines
+    ]
+
+    assert [
+        ("zoe", "defined", [("priority", "30", "40")]),
+        ("ben", "closed", [("is_open", "true", "false")]),
+    ] == told[1:]
+
+
+def test_a_period_leaves_out_what_lies_outside_and_says_so(reading: Reading) -> None:
+    """
+    Every history output states the period it covers (B23).
+    """
+    lines = story(reading, "1").lines
+
+    told = story(reading, "1", from_us=lines[3].time_us, to_us=lines[5].time_us)
+
+    assert lines[3:6] == told.lines
+    assert (lines[3].time_us, lines[5].time_us) == (told.from_us, told.to_us)
+
+
+def test_another_users_command_is_private(reading: Reading) -> None:
+    """
+    Whoever isn't privileged sees their own jobs' commands only.
+    """
+    own = story(reading, "1", viewer=Viewer("ann")).lines[0].text
+    others = story(reading, "1", viewer=Viewer("ben")).lines[0].text
+    admins = story(reading, "1", viewer=Viewer("root", is_privileged=True)).lines[0].text
+
+    assert ("secret word" in own, "secret word" in others, "secret word" in admins) == (
+        True,
+        False,
+        True,
+    )
+    assert others.endswith("command private")
+
+
+def test_plain_data_has_values_not_texts(reading: Reading) -> None:
+    """
+    Programs get numbers and names, never a sentence to take apart.
+    """
+    told = story(reading, "normal").plain()
+
+    change = told["events"][1]["changes"][0]
+    assert {"field": "priority", "old": 30, "new": 40} == change
+    assert ("queue", "normal") == (told["kind"], told["name"])
+
+
+def test_a_name_of_two_kinds_must_be_told_apart(tmp_path: Path) -> None:
+    """
+    A queue and a host may have one name.
+    """
+    log = a_cluster()
+    log.add("queue:h1", QueueDefined(spec=QueueSpec(priority=1)))
+    with made(tmp_path / "b.db", log.envelopes) as reading:
+        with pytest.raises(Refused, match="queue:h1 or worker:h1"):
+            find_object(reading, "h1")
+        assert [("queue", "h1"), ("worker", "h1")] == [
+            find_object(reading, "queue:h1"),
+            find_object(reading, "host:h1"),
+        ]
+        for unknown in ("nobody", "host:h9", "77"):
+            with pytest.raises(NotFound):
+                find_object(reading, unknown)

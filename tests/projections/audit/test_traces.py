@@ -1,0 +1,189 @@
+"""
+Every event type leaves its trace: a new one without rows of its own fails here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import domain.events  # noqa: F401 - defining the events fills the registry
+from domain.amounts import Amount
+from domain.event import Event, event_classes
+from domain.events import jobs, log, queues, refusals, resources, scheduler, session, workers
+from domain.events.workers import JobUsage
+from domain.jobs import JobSpec
+from domain.queues import QueueSpec
+from domain.resources import ResourceDescriptor
+from projections.audit.fold import HANDLERS
+from projections.audit.reading import Reading
+from projections.audit.schema import tables
+from projections.audit.wording import words
+from tests.builders import some_settings
+from tests.projections.audit.logs import (
+    Log,
+    a_cluster,
+    dispatched,
+    pended,
+    short_of_slots,
+)
+from tests.projections.audit.making import made
+
+WAITS, RUNS, HELD, STOPPED = (f"job:{number:010d}" for number in (1, 2, 3, 4))
+RUN_1 = {"attempt": 1}
+ORDER = {"attempt": 1, "worker": "h1", "order_number": 2}
+MEM = (Amount(resource="mem", milli=5),)
+
+# Type code -> stream and event that does something after the history below.
+EXAMPLES: dict[str, tuple[str, Event]] = {
+    one[1].TYPE_CODE: one
+    for one in (
+        ("job:0000000009", jobs.JobSubmitted(spec=JobSpec(user="ann", queue="normal"))),
+        (WAITS, jobs.JobHeld()),
+        (HELD, jobs.JobHoldLifted()),
+        (RUNS, jobs.JobKillRequested()),
+        (RUNS, jobs.JobStarted(**RUN_1)),
+        (RUNS, jobs.JobCouldNotStart(attempt=1, why="gone")),
+        (RUNS, jobs.JobFinished(attempt=1, exit_code=1)),
+        (WAITS, pended(1)),
+        (WAITS, dispatched(1)),
+        (RUNS, jobs.JobKillOrdered(**ORDER, why="TERM_OWNER")),
+        (WAITS, jobs.JobEnded(why="TERM_OWNER")),
+        (WAITS, jobs.JobModified(spec=JobSpec(user="ann", queue="normal", name="other"))),
+        (WAITS, jobs.JobSwitched(queue="night")),
+        (WAITS, jobs.JobMoved(place=-1)),
+        (RUNS, jobs.JobRequeueRequested()),
+        (RUNS, jobs.JobRequeued(why="command")),
+        (RUNS, jobs.JobStopRequested()),
+        (STOPPED, jobs.JobResumeRequested()),
+        (RUNS, jobs.JobSuspendOrdered(**ORDER, why="SUSP_USER_STOP")),
+        (RUNS, jobs.JobSuspended(**RUN_1)),
+        (STOPPED, jobs.JobResumeOrdered(**ORDER)),
+        (STOPPED, jobs.JobResumed(**RUN_1)),
+        ("queue:normal", queues.QueueDefined(spec=QueueSpec(priority=1))),
+        ("queue:shut", queues.QueueOpened()),
+        ("queue:normal", queues.QueueClosed()),
+        ("queue:shut", queues.QueueActivated()),
+        ("queue:normal", queues.QueueInactivated()),
+        ("refusals", refusals.CommandRefused(command="KillJob", field="job_id", rule="is gone")),
+        ("refusals", refusals.AccessDenied(action="kill job")),
+        (
+            "refusals",
+            refusals.ReportIgnored(report="usage", worker="h1", incarnation=1, why="stale"),
+        ),
+        (
+            "scheduler",
+            scheduler.SchedulerStarted(
+                epoch=2, holder="x", code_version="1", pickers=(), allocators=()
+            ),
+        ),
+        ("scheduler", scheduler.SchedulerStopped()),
+        ("scheduler", scheduler.ClockCorrected(forward_us=5)),
+        ("cluster", scheduler.ClusterDefined(settings=some_settings(name="other"))),
+        ("session", session.SessionHeld(number=99)),
+        ("reasons", short_of_slots(1, never=True)),
+        (
+            "log",
+            log.LogBranched(
+                parent_log_id="p", parent_position=3, parent_digest="d", changes=("x",)
+            ),
+        ),
+        ("resource:lic", resources.ResourceDefined(descriptor=ResourceDescriptor(name="lic"))),
+        ("cluster", session.ListHeldBack(blocker="1")),
+        ("session", session.JobsForgotten(ranges=(session.IdRange(first=1, last=2),))),
+        ("worker:h9", workers.WorkerJoined(incarnation=1, host_number=9, slots=1)),
+        (
+            "worker:h1",
+            workers.WorkerReported(
+                incarnation=1, load=MEM, jobs=(JobUsage(job_id="2", attempt=1, amounts=MEM),)
+            ),
+        ),
+        ("worker:h1", workers.WorkerClosed(why="disk")),
+        ("worker:h2", workers.WorkerOpened()),
+        ("worker:h1", workers.WorkerBecameUnreachable(silent_us=5)),
+        ("worker:h3", workers.WorkerCameBack(incarnation=1)),
+        ("worker:h1", workers.WorkerLeft(incarnation=1)),
+        ("worker:h1", workers.WorkerOrderDone(incarnation=1, order_number=1)),
+    )
+}
+
+
+def a_history() -> Log:
+    """
+    Return a log in which each example has something to do.
+    """
+    history = a_cluster()
+    history.host("h3", 2)
+    history.add("cluster", scheduler.ClusterDefined(settings=some_settings()))
+    history.add(
+        "queue:shut",
+        queues.QueueDefined(spec=QueueSpec(priority=1, is_open=False, is_active=False)),
+    )
+    started = scheduler.SchedulerStarted(
+        epoch=1, holder="x", code_version="1", pickers=(), allocators=()
+    )
+    history.add("scheduler", started)
+    for number in (1, 2, 3, 4):
+        history.job(number, hold=number == 3)
+    history.session(("reasons", short_of_slots(1)), (RUNS, dispatched(1)), (STOPPED, dispatched(1)))
+    history.add(STOPPED, jobs.JobStopRequested(), "ann")
+    history.add(
+        STOPPED,
+        jobs.JobSuspendOrdered(attempt=1, worker="h1", order_number=1, why="SUSP_USER_STOP"),
+    )
+    history.add(STOPPED, jobs.JobSuspended(attempt=1))
+    history.add("worker:h2", workers.WorkerClosed())
+    history.add("worker:h3", workers.WorkerBecameUnreachable(silent_us=5))
+    return history
+
+
+def test_every_event_type_has_rows_and_an_example_here() -> None:
+    """
+    A new event needs a function that writes its rows (projections/audit/fold_*.py), and an example
+    above.
+    """
+    codes = set(event_classes())
+
+    assert (codes, codes) == (set(HANDLERS), set(EXAMPLES))
+
+
+def told(reading: Reading) -> dict[str, list[tuple[object, ...]]]:
+    """
+    Return all rows but the bare record of the event and of how far the tables have got.
+    """
+    content = {}
+    for table in tables().values():
+        if table.name != "events":
+            names = [name for name in table.names if name != "last_position"]
+            content[table.name] = list(
+                reading.table(f"SELECT {', '.join(names)} FROM {table.name}")[1]
+            )
+    return content
+
+
+@pytest.mark.parametrize("code", sorted(event_classes()))
+def test_an_event_changes_a_table_besides_the_list_of_events(tmp_path: Path, code: str) -> None:
+    """
+    The bare record isn't a trace that people can ask in SQL.
+    """
+    before, after = a_history(), a_history()
+    stream, event = EXAMPLES[code]
+    after.add(stream, event, "ann")
+
+    with (
+        made(tmp_path / "a.db", before.envelopes) as first,
+        made(tmp_path / "b.db", after.envelopes) as second,
+    ):
+        assert told(first) != told(second)
+
+
+@pytest.mark.parametrize("code", sorted(event_classes()))
+def test_every_event_type_has_words_of_its_own(code: str) -> None:
+    """
+    A story that shows JSON isn't in plain words.
+    """
+    text = words(EXAMPLES[code][1], lambda number: f"h{number}")
+
+    assert text
+    assert "{" not in text

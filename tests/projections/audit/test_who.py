@@ -1,0 +1,129 @@
+"""
+Who did what, to what, when, and what it changed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from domain.events.jobs import JobHeld, JobKillRequested
+from domain.events.queues import QueueClosed, QueueDefined
+from domain.events.refusals import AccessDenied, CommandRefused, ReportIgnored
+from domain.events.workers import WorkerClosed
+from domain.queues import QueueSpec
+from projections.audit.reading import Reading
+from projections.audit.who import Question, change_words, commands
+from tests.projections.audit.logs import a_cluster
+from tests.projections.audit.making import made
+
+
+@pytest.fixture
+def reading(tmp_path: Path):
+    """
+    Return the tables of what four people did.
+    """
+    log = a_cluster()
+    job = log.job(1, user="ann")
+    log.add(job, JobHeld(), "ann")
+    log.add("queue:normal", QueueDefined(spec=QueueSpec(priority=40)), "zoe")
+    log.add("queue:normal", QueueClosed(), "ben")
+    log.add(
+        "refusals",
+        CommandRefused(command="KillJob", subject="1", field="job_id", rule="is ann's"),
+        "ben",
+    )
+    log.add("refusals", AccessDenied(action="close worker", subject="h1"), "eve")
+    log.add(
+        "refusals", ReportIgnored(report="usage", worker="h1", incarnation=1, why="stale"), "root"
+    )
+    log.add("worker:h1", WorkerClosed(why="disk"), "ben")
+    log.add(job, JobKillRequested(), "ann")
+    with made(tmp_path / "a.db", log.envelopes) as opened:
+        yield opened
+
+
+def told(reading: Reading, **asked: object) -> list[tuple[str, str, str, str]]:
+    """
+    Return who, command, object and outcome of the commands asked for.
+    """
+    found = commands(reading, Question(**asked))
+    return [(one["actor"], one["command"], one["object"], one["outcome"]) for one in found]
+
+
+def test_by_user(reading: Reading) -> None:
+    """
+    Everything that one user did or tried.
+    """
+    assert [
+        ("ben", "close queue", "normal", "done"),
+        ("ben", "kill job", "1", "refused"),
+        ("ben", "close worker", "h1", "done"),
+    ] == told(reading, user="ben")
+
+
+def test_by_object(reading: Reading) -> None:
+    """
+    Everything that was done to one thing, or tried.
+    """
+    assert [
+        ("ann", "submit job", "1", "done"),
+        ("ann", "hold job", "1", "done"),
+        ("ben", "kill job", "1", "refused"),
+        ("ann", "kill job", "1", "done"),
+    ] == told(reading, about="1")
+
+
+def test_refused_and_denied_alone(reading: Reading) -> None:
+    """
+    A worker's stale report is no command of a user.
+    """
+    assert [("ben", "kill job", "1", "refused"), ("eve", "close worker", "h1", "denied")] == told(
+        reading, only_refused=True
+    )
+
+
+def test_submissions_are_left_out_on_request_and_the_latest_come_last(reading: Reading) -> None:
+    """
+    On most logs they are nearly everything.
+    """
+    found = told(reading, without_submissions=True)
+
+    assert ("ann", "submit job", "1", "done") not in found
+    assert [("ben", "close worker", "h1", "done"), ("ann", "kill job", "1", "done")] == told(
+        reading, limit=2
+    )
+
+
+def test_a_command_comes_with_what_it_changed(reading: Reading) -> None:
+    """
+    Old and new, as values and in words.
+    """
+    found = commands(reading, Question(user="zoe"))[0]["changes"]
+
+    assert [{"field": "priority", "old": 30, "new": 40}] == found
+    assert "priority: 30 -> 40" == change_words(found[0])
+
+
+def test_by_positions(reading: Reading) -> None:
+    """
+    A period is asked for by positions; times are turned into them.
+    """
+    everything = [one["position"] for one in commands(reading, Question())]
+
+    some = commands(reading, Question(first_position=everything[2], last_position=everything[4]))
+
+    assert everything[2:5] == [one["position"] for one in some]
+
+
+def test_the_index_of_actors_is_used(reading: Reading) -> None:
+    """
+    On a log of millions of events, one user's commands must not take a scan of all of them.
+    """
+    plan = " ".join(
+        str(row)
+        for row in reading.table("EXPLAIN QUERY PLAN SELECT * FROM commands WHERE actor = 'ann'")[1]
+    )
+
+    assert "events_by_actor_position" in plan

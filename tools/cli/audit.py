@@ -1,0 +1,305 @@
+"""
+The history of the cluster as plain tables: keep them up with the log, and ask them.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from domain.errors import Conflict, Corrupt, NotFound, StoreUnavailable, XceError
+from tools.cli.options import dir_option, json_option
+from tools.cli.output import counted, note, say, say_json
+
+if TYPE_CHECKING:
+    from projections.audit.reading import Reading
+    from store.log import EventLog
+    from tools.follower.place import Place
+
+# So long a question waits for another process that fills the tables just now.
+OTHERS_S = 10.0
+LOOK_S = 0.05
+
+
+@click.group(
+    epilog="""
+\b
+Examples:
+  xce audit who --user ann --from 2026-11-29T00:00:00Z
+  xce audit history alpha
+  xce audit why 4711 --history
+  xce audit sql "SELECT queue, count(*) FROM jobs GROUP BY queue"
+  xce audit report report.html
+--dir takes a cluster's directory or a log's own. Every question first brings the tables up to the
+log, also while a scheduler writes it; nothing here ever makes the scheduler wait.
+"""
+)
+def audit_group() -> None:
+    """
+    Ask what happened: who did what, why jobs waited, in plain tables and plain words.
+    """
+
+
+# ------------------------------------------------------------------------------- kept up with the
+# log
+
+
+class Bar:
+    """
+    Show on a terminal how far the tables have come.
+    """
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+        self._began_s = time.monotonic()
+
+    def __call__(self, position: int, head: int) -> None:
+        """
+        Show a position.
+        """
+        if self._shown and time.monotonic() - self._began_s > 1:
+            sys.stderr.write(f"\r{position:,} of {head:,} events\033[K")
+            if position >= head:
+                sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+
+@contextmanager
+def opened(directory: Path) -> Iterator[tuple[EventLog, Place]]:
+    """
+    Open the log of a directory for reading, and say where its tables are.
+    """
+    from store.log import EventLog
+    from tools.follower.place import place_of
+
+    place = place_of(directory)
+    with EventLog.open(directory, writable=False) as log:
+        yield log, place
+
+
+@contextmanager
+def asked(directory: Path, *, fresh: bool = True) -> Iterator[Reading]:
+    """
+    Open the tables of a directory for reading, brought up to the log first.
+
+    Args:
+        directory: A cluster's, or a log's own.
+        fresh: Whether to bring them up to the log.
+    """
+    from projections.audit.reading import Reading
+    from tools.follower.place import place_of
+
+    place = place_of(directory)
+    if fresh:
+        _bring_up(directory, place)
+    with Reading(place.link) as reading:
+        yield reading
+
+
+def _bring_up(directory: Path, place: Place) -> None:
+    """
+    Take in what is new; when another process does that already, wait for it a little.
+    """
+    from tools.follower.feed import catch_up
+
+    try:
+        with opened(directory) as (log, _):
+            head = log.head()
+            try:
+                catch_up(log, place, Bar())
+            except Conflict as error:
+                if error.what != "another process fills the read model":
+                    raise
+                _wait_for_others(place, head)
+    except StoreUnavailable as error:
+        if place.current() is None:
+            raise
+        note(f"xce: the tables couldn't be brought up to the log: {error.text()}")
+
+
+def _wait_for_others(place: Place, head: int) -> None:
+    from projections.audit.reading import Reading
+
+    deadline = time.monotonic() + OTHERS_S
+    while True:
+        position = 0
+        if place.current() is not None:
+            with Reading(place.link) as reading:
+                position = reading.position()
+        if position >= head:
+            return
+        if time.monotonic() > deadline:
+            note(
+                f"xce: another process is at position {position} of {head}; the answer ends there."
+            )
+            return
+        time.sleep(LOOK_S)
+
+
+@audit_group.command("catch-up", epilog="Next: xce audit who, xce audit report.")
+@dir_option
+@json_option
+def catch_up_command(directory: Path, *, as_json: bool) -> None:
+    """
+    Bring the tables up to the log, made anew where they must be.
+    """
+    from tools.follower.feed import catch_up
+
+    with opened(directory) as (log, place):
+        began_s = time.monotonic()
+        taken = catch_up(log, place, Bar())
+        took_s = time.monotonic() - began_s
+        head = log.head()
+    if as_json:
+        say_json(
+            {
+                "position": head,
+                "taken": taken,
+                "seconds": round(took_s, 3),
+                "database": str(place.link),
+            }
+        )
+    else:
+        say(
+            f"{counted(taken, 'event')} taken in {took_s:.1f} s; {place.link} is at position "
+            f"{head:,}."
+        )
+
+
+@audit_group.command("rebuild", epilog="Whoever reads the old tables meanwhile reads on in them.")
+@dir_option
+def rebuild_command(directory: Path) -> None:
+    """
+    Make the tables anew from the whole log, in a new file that then takes the old one's place.
+    """
+    from tools.follower.feed import make_anew
+
+    with opened(directory) as (log, place), place.filling():
+        make_anew(log, place, Bar())
+        say(f"Made anew: {place.link}, {counted(log.head(), 'event')}.")
+
+
+@audit_group.command(
+    "follow", epilog="It runs until Ctrl-C; the scheduler neither needs nor notices it."
+)
+@dir_option
+def follow_command(directory: Path) -> None:
+    """
+    Keep the tables up with a log that a scheduler writes.
+    """
+    from threading import Event
+
+    from tools.follower.feed import follow
+
+    with opened(directory) as (log, place):
+        say(f"Following; the tables are in {place.link}. Ctrl-C ends it.")
+        follow(log, place, Event(), trouble=lambda error: note(f"xce: {error}"))
+
+
+@audit_group.command("status")
+@dir_option
+@json_option
+def status_command(directory: Path, *, as_json: bool) -> None:
+    """
+    Say how far the tables are behind the log.
+    """
+    from projections.audit.reading import Reading
+
+    with opened(directory) as (log, place):
+        head = log.head()
+        current = place.current()
+        if current is None:
+            raise NotFound(
+                "read model", "there is none", str(place.link), "Make it: xce audit catch-up."
+            )
+        with Reading(current) as reading:
+            position = reading.position()
+            jobs = int(reading.value("SELECT count(*) FROM jobs"))
+        size = current.stat().st_size
+    told = {
+        "database": str(place.link),
+        "log_id": log.log_id,
+        "position": position,
+        "head": head,
+        "behind": head - position,
+        "bytes": size,
+        "jobs": jobs,
+        "bytes_per_job": size // jobs if jobs else None,
+    }
+    if as_json:
+        say_json(told)
+        return
+    for name, value in told.items():
+        say(f"{name:14} {value if value is not None else '-'}")
+
+
+@audit_group.command(
+    "check", epilog="Exit status 0 when they are equal, 1 when not, 4 when damaged."
+)
+@dir_option
+def check_command(directory: Path) -> None:
+    """
+    Compare the tables, row for row, with tables made anew from the log.
+    """
+    import tempfile
+
+    from projections.audit.compare import differences
+    from projections.audit.projection import AuditProjection
+    from projections.audit.read_model import ReadModel
+    from projections.audit.reading import Reading
+
+    with (
+        asked(directory) as kept,
+        opened(directory) as (log, place),
+        tempfile.TemporaryDirectory(dir=place.link.parent) as folder,
+    ):
+        for problem in kept.problems():
+            raise Corrupt(
+                "structure",
+                None,
+                "ok",
+                problem,
+                str(place.link),
+                "xce audit rebuild makes it anew.",
+            )
+        path = Path(folder, "fresh.db")
+        model = ReadModel.create(path, log_id=log.log_id)
+        AuditProjection(model).catch_up(
+            log.read(0, kept.position()), digest_at=lambda at: log.digest_at(at).hex()
+        )
+        model.close()
+        with Reading(path) as fresh:
+            found = [one for one in differences(kept, fresh) if one.table != "tracking"]
+    for one in found:
+        say(f"{one.table}: kept {one.first}, made anew {one.second}")
+    if found:
+        raise Different
+    say("The tables equal those made anew from the log.")
+
+
+class Different(XceError):  # noqa: N818 - as the families of domain.errors
+    """
+    Say that the tables aren't what the log says.
+    """
+
+    def text(self) -> str:
+        """
+        Return what to do.
+        """
+        return "the tables differ from the log. xce audit rebuild makes them anew."
+
+
+def _add_questions() -> None:
+    from tools.cli import audit_questions, audit_report
+
+    for command in (*audit_questions.QUESTIONS, *audit_report.COMMANDS):
+        audit_group.add_command(command)
+
+
+_add_questions()

@@ -1,0 +1,99 @@
+"""
+What the tables give as files: the report, exports, and their own description.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from domain.errors import Refused, StoreUnavailable
+from tools.cli.audit_questions import csv_option, fresh_option, lines_option, write_rows
+from tools.cli.options import dir_option
+from tools.cli.output import say, table
+
+
+@click.command(
+    "report",
+    epilog="""
+\b
+Example:
+  xce audit report report.html
+The page needs no network and no program: open it in any browser, or send it by mail.
+""",
+)
+@click.argument(
+    "file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="xce-audit.html",
+)
+@click.option("--force", is_flag=True, help="Replace a file that is there already.")
+@fresh_option
+@dir_option
+def report(directory: Path, file: Path, *, force: bool, stale: bool) -> None:
+    """
+    Write one HTML page: utilisation, queue lengths, waits, preemptions, why jobs waited.
+    """
+    from projections.audit.report.figures import report_of
+    from projections.audit.report.page import page
+    from tools.cli.audit import asked
+
+    if file.exists() and not force:
+        raise Refused("file", "must not exist yet", str(file), "Replace it with --force.")
+    with asked(directory, fresh=not stale) as reading:
+        text = page(report_of(reading))
+    new = file.with_name(file.name + ".new")
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(file)
+    except OSError as error:
+        raise StoreUnavailable("report", str(file), error.strerror) from None
+    say(f"Written: {file}")
+
+
+@click.command("export", epilog="Names of tables and views: xce audit tables.")
+@click.argument("name", metavar="TABLE")
+@csv_option
+@fresh_option
+@dir_option
+@lines_option
+def export(directory: Path, name: str, *, as_csv: bool, stale: bool, as_json: bool) -> None:
+    """
+    Print a whole table or view as CSV (or JSON lines), safe for spreadsheets.
+    """
+    from projections.audit.metadata import names
+    from tools.cli.audit import asked
+
+    if name not in names():
+        raise Refused("table", f"must be one of {', '.join(names())}", name)
+    with asked(directory, fresh=not stale) as reading:
+        heads, rows = reading.table(f'SELECT * FROM "{name}"')  # noqa: S608 - one of our own names
+        write_rows(heads, rows, as_json=as_json, as_csv=as_csv or not as_json)
+
+
+@click.command("tables")
+@click.argument("name", metavar="[TABLE]", required=False)
+@click.option("--markdown", is_flag=True, help="Print the whole documentation as Markdown.")
+@click.option("--datasette", is_flag=True, help="Print the metadata for Datasette as JSON.")
+def tables_command(name: str | None, *, markdown: bool, datasette: bool) -> None:
+    """
+    Describe the tables and views, or one of them column by column.
+    """
+    from projections.audit.metadata import described, documentation, metadata_json, names
+
+    if markdown or datasette:
+        sys.stdout.write(metadata_json("audit") if datasette else documentation())
+    elif name is None:
+        table(("NAME", "ONE ROW IS"), [(one, described(one)[0]) for one in names()])
+    elif name not in names():
+        raise Refused("table", f"must be one of {', '.join(names())}", name)
+    else:
+        doc, columns = described(name)
+        say(doc)
+        table(("COLUMN", "TYPE", "SAYS"), columns)
+
+
+COMMANDS = (report, export, tables_command)

@@ -25,7 +25,7 @@ _RESOURCES = {
 }
 
 
-def unavailable(path: str | Path, error: Exception) -> StoreUnavailable:
+def unavailable(path: str | Path, error: BaseException) -> StoreUnavailable:
     """
     Return our error for one of the operating system's, with what is missing and what to do.
 

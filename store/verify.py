@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import lmdb.verify
 from eventsourcing.persistence import PersistenceError
 
 from domain.errors import Corrupt, NotFound, XceError
 from store.codec import decode
-from store.embedded.environment import Environment, acquire
+from store.embedded.environment import acquire
 from store.embedded.frames import (
     Header,
     check_crc,
@@ -34,7 +33,12 @@ from store.embedded.index import index_entries
 from store.embedded.journal import Journal
 from store.embedded.layout import id_bytes, id_of
 from store.embedded.marker import read_marker
-from store.embedded.preflight import DATA_FILE, check_data_file
+from store.embedded.preflight import (
+    DATA_FILE,
+    check_data_file,
+    newest_meta,
+    structure_problems,
+)
 from store.embedded.settings import Settings
 from store.info import is_log, log_directory
 from store.lock import is_held
@@ -193,14 +197,14 @@ def verify_here(directory: Path, *, decoded: bool = True) -> VerifyReport:
     report = VerifyReport(str(directory), is_decoded=decoded)
     try:
         check_data_file(directory, log_id=read_marker(directory))
+        if not _is_structure_sound(directory, report):
+            return report
         environment = acquire(Settings(directory.resolve(), readonly=True), create=False)
     except Corrupt as error:
         report.add(error)
         return report
     try:
         report.log_id = environment.log_id
-        if not _is_structure_sound(environment, report):
-            return report
         _Walk(Journal(environment), report, decoded=decoded).run()
     except PersistenceError as error:
         report.add(Corrupt("structure", None, "a sound data file", str(error)))
@@ -209,19 +213,18 @@ def verify_here(directory: Path, *, decoded: bool = True) -> VerifyReport:
     return report
 
 
-def _is_structure_sound(environment: Environment, report: VerifyReport) -> bool:
+def _is_structure_sound(directory: Path, report: VerifyReport) -> bool:
     """
-    Let the structure be walked in pure Python, unless somebody is writing meanwhile.
+    Walk the structure in pure Python, unless somebody is writing meanwhile.
     """
-    directory = environment.settings.path
-    before = environment.last_transaction()
     if is_held(directory):
         # The walk would see pages of two moments; a writer's file was checked at its opening.
         return True
-    problems = lmdb.verify.verify(str(directory / DATA_FILE))  # type: ignore[no-untyped-call]
-    if not problems or environment.last_transaction() != before or is_held(directory):
+    before = newest_meta(directory / DATA_FILE)
+    problems = structure_problems(directory / DATA_FILE)
+    if not problems or is_held(directory) or newest_meta(directory / DATA_FILE) != before:
         return True
-    report.add(Corrupt("structure", None, "a sound data file", str(problems[0])))
+    report.add(Corrupt("structure", None, "a sound data file", problems[0]))
     return False
 
 

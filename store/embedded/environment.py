@@ -18,9 +18,14 @@ from pathlib import Path
 from uuid import uuid4
 
 import lmdb
-from eventsourcing.persistence import ProgrammingError
+from eventsourcing.persistence import (
+    NotSupportedError,
+    OperationalError,
+    PersistenceError,
+    ProgrammingError,
+)
 
-from domain.errors import Corrupt, StoreUnavailable
+from domain.errors import Corrupt, StoreUnavailable, XceError
 from store.embedded.cursors import get
 from store.embedded.errors import translated, translation
 from store.embedded.layout import (
@@ -38,6 +43,9 @@ from store.embedded.settings import Settings
 from store.os_errors import unavailable
 
 DATABASES_MAX = 128
+BLANK_BYTES_MAX = 64 << 10
+"""No creation writes more before the marker is there."""
+BOTH_METAS_BYTES = 8192
 ENGINE_VERSION = 0
 """New files are of engine 0.9, which every tool reads; an existing file says its own."""
 
@@ -112,6 +120,9 @@ class Environment:
         self.handle = self._open()
         try:
             self.log_id = self._identify(marked, log_id)
+        except PersistenceError as error:
+            self.handle.close()
+            raise self._unopenable(error) from error
         except BaseException:
             self.handle.close()
             raise
@@ -142,7 +153,7 @@ class Environment:
         data = directory / DATA_FILE
         if marked is None and not data.exists() and (not create or self.settings.readonly):
             raise StoreUnavailable("no log", self.path, "there is no data file")
-        if marked is None and create and data.exists() and data.stat().st_size == 0:
+        if marked is None and create and _is_blank(data):
             data.unlink()  # A creation cut short: with an event in it there would be a marker.
         check_data_file(directory, log_id=marked, thorough=thorough)
         return marked
@@ -185,39 +196,61 @@ class Environment:
         """
         with translated(self.path, self.settings.map_size):
             meta = self.database(META, create=False)
-        if meta is None:
+        if meta is None or self._is_unfinished(marked, wanted):
             if self.settings.readonly or marked is not None:
-                raise Corrupt(
-                    "foreign", None, f"the log {marked}", "an LMDB file that is no log", self.path
-                )
+                found = "an LMDB file that is no log"
+                raise Corrupt("foreign", None, f"the log {marked}", found, self.path)
             return self._begin(wanted or uuid4().hex)
-        with self.read() as transaction:
-            version = get(transaction, KEY_FORMAT, meta)
-            found = get(transaction, KEY_LOG_ID, meta)
-        if version is None or found is None:
-            raise Corrupt(
-                "foreign", None, "an XCE log", "an LMDB file without its identity", self.path
-            )
-        if int(version) > FORMAT:
-            raise Corrupt("newer", None, f"log format {FORMAT}", version.decode(), self.path)
-        log_id = found.decode()
+        version, log_id = self._identity()
+        if version > FORMAT:
+            raise Corrupt("newer", None, f"log format {FORMAT}", version, self.path)
         if log_id != (marked or wanted or log_id):
-            raise Corrupt(
-                "foreign", None, f"the log {marked or wanted}", f"the log {log_id}", self.path
-            )
+            found = f"the log {log_id}"
+            raise Corrupt("foreign", None, f"the log {marked or wanted}", found, self.path)
         if marked is None and not self.settings.readonly:
             write_marker(self.settings.path, log_id)
         return log_id
 
-    def _begin(self, log_id: str) -> str:
+    def _is_unfinished(self, marked: str | None, wanted: str | None) -> bool:
         """
-        Make a new store of an empty file.
+        Say whether a creation was cut short here: the marker comes before anything but identity.
         """
         with self.read() as transaction:
-            if transaction.stat()["entries"]:
-                raise Corrupt(
-                    "foreign", None, "an empty LMDB file", "one that holds other data", self.path
-                )
+            is_alone = transaction.stat()["entries"] == 1
+            found = get(transaction, KEY_LOG_ID, self._databases[META])
+        is_ours = found is not None and found.decode() == (wanted or found.decode())
+        return marked is None and is_alone and not is_ours
+
+    def _identity(self) -> tuple[int, str]:
+        """
+        Return format and log id as the store itself has them.
+        """
+        meta = self._databases[META]
+        with self.read() as transaction:
+            version = get(transaction, KEY_FORMAT, meta)
+            found = get(transaction, KEY_LOG_ID, meta)
+        if version is None or found is None:
+            there = "an LMDB file without its identity"
+            raise Corrupt("foreign", None, "an XCE log", there, self.path)
+        return int(version), found.decode()
+
+    def _unopenable(self, error: PersistenceError) -> XceError:
+        """
+        Return our error for one of the engine's while the store was opened.
+        """
+        if isinstance(error, OperationalError | NotSupportedError):
+            return unavailable(self.path, error.__cause__ or error)
+        return Corrupt("structure", None, "a sound data file", str(error), self.path)
+
+    def _begin(self, log_id: str) -> str:
+        """
+        Make a new store of an empty file, or of one whose making was cut short.
+        """
+        with self.read() as transaction:
+            entries = transaction.stat()["entries"]
+            if entries > 1 or (entries == 1 and META not in self._databases):
+                found = "one that holds other data"
+                raise Corrupt("foreign", None, "an empty LMDB file", found, self.path)
         meta = self.database(META)
         with self.write() as transaction:
             transaction.put(KEY_FORMAT, str(FORMAT).encode(), db=meta)
@@ -421,6 +454,16 @@ class Environment:
                 _registry.pop(self.settings.path, None)
                 with self._writer:
                     self.handle.close()
+
+
+def _is_blank(data_file: Path) -> bool:
+    """
+    Say whether a data file is there and holds nothing, as after a power loss at its creation.
+    """
+    size = data_file.stat().st_size if data_file.exists() else BLANK_BYTES_MAX + 1
+    if size > BLANK_BYTES_MAX:
+        return False
+    return size < BOTH_METAS_BYTES or not any(data_file.read_bytes())
 
 
 def _is_read_only_medium(directory: Path) -> bool:

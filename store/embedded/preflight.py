@@ -69,7 +69,7 @@ def check_data_file(
     meta = newest_meta(path)
     is_short = size < (meta.last_page + 1) * meta.page_size
     if is_short or thorough:
-        problems = lmdb.verify.verify(str(path))  # type: ignore[no-untyped-call]
+        problems = structure_problems(path)
         if problems:
             kind = "truncated" if is_short else "structure"
             expected = (
@@ -78,6 +78,17 @@ def check_data_file(
             found = f"{size} bytes" if is_short else str(problems[0])
             raise Corrupt(kind, None, expected, found, str(path), "Use xce log repair.")
     return meta
+
+
+def structure_problems(path: Path) -> list[str]:
+    """
+    Walk the whole structure of a data file, in time proportional to it; return what is wrong.
+    """
+    try:
+        found = lmdb.verify.verify(str(path))  # type: ignore[no-untyped-call]
+    except lmdb.verify.VerifyError as error:
+        return [str(error)]
+    return [str(problem) for problem in found]
 
 
 def newest_meta(path: Path) -> MetaPage:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import multiprocessing
 import random
 import time
-from dataclasses import dataclass
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -20,28 +19,10 @@ from domain.errors import XceError
 from domain.events.jobs import JobHeld
 from store.log import EventLog
 from store.verify import verify_here
+from tools.torture.outcome import Outcome
 from tools.torture.workload import stamped
 
 EARLY = "before the commit"
-
-
-@dataclass(slots=True)
-class Outcome:
-    """
-    Count what a kill loop saw.
-    """
-
-    kills: int = 0
-    acknowledged: int = 0
-    violations: int = 0
-    first: str = ""
-
-    def violated(self, what: str) -> None:
-        """
-        Count a broken promise, and remember the first.
-        """
-        self.violations += 1
-        self.first = self.first or what
 
 
 def write(directory: str, seed: int, acknowledge: Connection, when: str) -> None:
@@ -83,7 +64,7 @@ def run(directory: Path, *, kills: int, seed: int, sabotage: bool = False) -> Ou
         writer = context.Process(target=write, args=arguments)
         writer.start()
         theirs.close()
-        before = outcome.acknowledged
+        before = outcome.counts["acknowledged"]
         last = max(last, *_receive(ours, chance.randrange(1, 20), outcome))
         time.sleep(chance.uniform(0, 0.004))
         writer.kill()
@@ -91,8 +72,8 @@ def run(directory: Path, *, kills: int, seed: int, sabotage: bool = False) -> Ou
         # What stood in the pipe when it died was acknowledged all the same.
         last = max([last, *_receive(ours, None, outcome)])
         ours.close()
-        outcome.kills += 1
-        if outcome.acknowledged == before:
+        outcome.tries += 1
+        if outcome.counts["acknowledged"] == before:
             outcome.violated(f"the writer did not start after kill {number}")
         _check(directory, last, outcome, is_whole=number % 10 == 0 or number == kills - 1)
     stop_server()
@@ -116,7 +97,7 @@ def _receive(pipe: Connection, count: int | None, outcome: Outcome) -> list[int]
     try:
         while count is None or len(received) <= count:
             received.append(pipe.recv())
-            outcome.acknowledged += 1
+            outcome.saw("acknowledged")
     except (EOFError, OSError):
         pass
     return received

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from domain.allocations import Allocation
+from domain.envelope import Envelope
 from domain.errors import NotFound, Refused
 from domain.ids import JOB_ID_PATTERN, job_stream
 from domain.plain import to_json
 from domain.reasons import show_grouped
 from projections.scheduling.core import Core
 from projections.scheduling.records import JobRecord, WorkerRecord
+from replay.moments import show_utc
 
 Plain = dict[str, Any]
 
@@ -195,6 +197,19 @@ def stream_of(text: str) -> str:
     if kind == "job":
         return job_stream(name.lstrip("0"))
     return f"worker:{name}" if kind == "host" else text
+
+
+def show_event(envelope: Envelope) -> str:
+    """
+    Return an event on one line: position, time, stream, kind, and every field that has no default.
+    """
+    fields = json.loads(envelope.event.model_dump_json(exclude_defaults=True))
+    shown = " ".join(
+        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in fields.items()
+    )
+    place = f"{envelope.position} {show_utc(envelope.time_us)} {envelope.stream}"
+    return f"{place} {envelope.event.TYPE_CODE} {shown}".rstrip()
 
 
 # ------------------------------------------------------------------------------------- differences

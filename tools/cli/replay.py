@@ -39,6 +39,7 @@ def replay() -> None:
 
 replay.add_command(replay_state.state)
 replay.add_command(replay_state.check)
+replay.add_command(replay_state.bisect)
 replay.add_command(replay_branch.branch)
 replay.add_command(replay_branch.diff)
 

@@ -17,8 +17,10 @@ from tools.cli.options import json_option
 from tools.cli.output import counted, say, say_json, table
 
 if TYPE_CHECKING:
+    from domain.envelope import Envelope
     from projections.scheduling.core import Core
     from replay.at import Ladder, Moment
+    from replay.bisect import Hit
     from store.log import EventLog
 
 JOBS_SHOWN = 50
@@ -302,3 +304,106 @@ def check(log: Path, *, every: int, progress: bool | None, as_json: bool) -> int
         f"{counted(result.finding_count, 'finding')}; the first at position "
         f"{result.findings[0].position}.")
     return 0 if result.is_good else DIFFERENT
+
+
+# ------------------------------------------------------------------------------------------ bisect
+
+
+@click.command(epilog="""
+\b
+Examples:
+  xce replay bisect run1 "job(12).state = RUN"
+  xce replay bisect run1 "slots.free = 0 and jobs.PEND > 100"
+  xce replay bisect run1 "count(jobs, state = PEND and queue = night) >= 3" --from 5000
+  xce replay bisect run1 "job(12).wait > 2h"
+  xce replay bisect run1 "time >= time('2026-11-29T18:00:00') and alpha in job(12).hosts"
+\b
+Names: position, time, session, jobs.STATE, jobs.known, hosts.known, slots.total|used|free,
+cluster.FIELD; job(ID).FIELD (any field of its record; also wait, hosts, reasons, user, queue,
+tasks), host(NAME).FIELD (also slots_used, slots_usable, RESOURCE.available_milli),
+queue(NAME).FIELD (also STATE); count|any|all(jobs|hosts|queues, CONDITION).
+Signs: and or not = != < <= > >= in + - * ( ). Durations: 90s, 5m, 2h, 1d. What isn't there is none.
+Exit status: 0 when it holds somewhere, 1 when it doesn't.
+""")
+@log_argument
+@click.argument("condition", metavar="CONDITION")
+@click.option("--from", "first", metavar="POSITION|TIME", help=f"Begin here. {AT_HELP}")
+@click.option("--to", "last", default="end", metavar="POSITION|TIME", help="End here.")
+@click.option("--lasting", is_flag=True,
+              help="It stays true once it is: halve the log instead of looking at every step.")
+@progress_option
+@json_option
+def bisect(
+    log: Path, condition: str, first: str | None, last: str, *, lasting: bool,
+    progress: bool | None, as_json: bool,
+) -> int:
+    """
+    Find the first position at which a condition holds, and the events that made it so.
+    """
+    from replay.at import ladder_of
+    from replay.bisect import first_hold
+    from replay.conditions import Condition
+    from replay.moments import before_of, parse_moment, position_of
+    from store.log import EventLog
+
+    wanted = Condition(condition, field="CONDITION")
+    with EventLog.open(log, writable=False) as opened:
+        after = 0 if first is None else before_of(opened, parse_moment("--from", first))
+        upto = position_of(opened, parse_moment("--to", last), field="--to")
+        with bar(upto, "looking", shown=progress) as step:
+            hit = first_hold(
+                opened, ladder_of(opened, on_progress=step), wanted, after=after, upto=upto,
+                is_lasting=lasting, on_progress=step,
+            )  # fmt: skip
+    if as_json:
+        say_json(_plain_hit(hit))
+    elif hit is None:
+        say(f"It holds nowhere from position {after} to {upto}.")
+    else:
+        _show_hit(hit)
+    return DIFFERENT if hit is None else 0
+
+
+def _plain_hit(hit: Hit | None) -> dict[str, object]:
+    if hit is None:
+        return {"holds": False}
+    return {
+        "holds": True, "position": hit.position, "time_us": hit.time_us,
+        "held_at_start": hit.held_at_start,
+        "event": None if hit.event is None else plain_event(hit.event),
+        **{name: [plain_event(one) for one in getattr(hit, name)]
+           for name in ("before", "inputs", "step")},
+    }  # fmt: skip
+
+
+def plain_event(envelope: Envelope) -> dict[str, object]:
+    """
+    Return an event with what surrounds it, as JSON has it.
+    """
+    from replay.entities import plain
+
+    return {
+        "position": envelope.position, "stream": envelope.stream, "version": envelope.version,
+        "time_us": envelope.time_us, "actor": envelope.actor, "cause": envelope.cause,
+        "type": envelope.event.TYPE_CODE, "event": plain(envelope.event),
+    }  # fmt: skip
+
+
+def _show_hit(hit: Hit) -> None:
+    from replay.entities import show_event
+    from replay.moments import show_utc
+
+    say(f"Position {hit.position}, {show_utc(hit.time_us)}")
+    if hit.event is None:
+        say("  it holds already where the search begins")
+        return
+    say(f"  {show_event(hit.event)}")
+    for words, events in (
+        ("Earlier events of what it names:", hit.before),
+        ("Came in since the session before:", hit.inputs),
+        ("The whole step:", hit.step),
+    ):
+        if events:
+            say(words)
+        for one in events:
+            say(f"  {show_event(one)}")

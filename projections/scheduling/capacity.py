@@ -16,9 +16,10 @@ from domain.allocations import Allocation, HostRun, Instances
 from domain.errors import InvariantBroken
 from domain.resources import ResourceDescriptor
 from projections.scheduling.facts import HostFacts, Vocabulary
+from projections.scheduling.limits import Limits
 from projections.scheduling.placement.selecting import Selector
 from projections.scheduling.pools import Pools
-from projections.scheduling.records import JobRecord, WorkerRecord
+from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
 
 Column = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -105,6 +106,7 @@ class Capacity:
         self.units_used: dict[tuple[int, str], set[str]] = {}
         self.has_units = False
         self.selector = Selector(self)
+        self.limits = Limits(StoredState(), self)
 
     @property
     def vocabulary(self) -> int:
@@ -303,7 +305,9 @@ class Capacity:
                 free = not self.exclusive[number]
                 self.takes_jobs[number] = free and self.workers[number].takes_jobs
         self.settle_all()
+        # The reasons of every waiting request change, though nothing may be freed.
         self.status += 1
+        self.freed += 1
 
     def reconcile(self, job: JobRecord, number: int, actual: dict[str, int]) -> None:
         """

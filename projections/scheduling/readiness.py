@@ -11,6 +11,7 @@ from domain.dependency import ParentElement, Verdict, evaluate
 from domain.job_states import ENDED
 from domain.reasons import PendReason, ReasonCode
 from domain.windows import is_open, next_change_us
+from projections.scheduling.budgets import LIMIT_RANK, QUEUE_RANK, USER_RANK
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
 
@@ -71,6 +72,24 @@ def kept_from_starting(state: State, job: JobRecord, now_us: int) -> PendReason 
 
     Everything that this looks at is in the job's fingerprint, so it holds for all jobs of it.
     """
+    budgets = state.limits
+    request = state.request_of(job)
+    if request.budgets:
+        found = budgets.short_of(request, range(QUEUE_RANK, QUEUE_RANK + 1))
+        if found is not None:
+            return found
+    return (
+        _too_late(state, job, now_us)
+        or budgets.short_of(request, range(USER_RANK, LIMIT_RANK))
+        or _array_limit(state, job)
+        or budgets.short_of(request, range(LIMIT_RANK, LIMIT_RANK + 1))
+    )
+
+
+def _too_late(state: State, job: JobRecord, now_us: int) -> PendReason | None:
+    """
+    Return why a job couldn't finish in time if it started now, None when it could.
+    """
     limit = state.run_limit_us(job)
     queue = state.queue_of(job).spec
     if queue.run_windows is not None and not queue.ignore_deadline and limit is not None:
@@ -80,6 +99,13 @@ def kept_from_starting(state: State, job: JobRecord, now_us: int) -> PendReason 
     deadline = job.spec.deadline_us
     if deadline is not None and limit is not None and now_us + limit > deadline:
         return PendReason(code=ReasonCode.JOB_MISS_DEADLINE)
+    return None
+
+
+def _array_limit(state: State, job: JobRecord) -> PendReason | None:
+    """
+    Return that as many elements of the job's array are started as may be, None when more may.
+    """
     array = state.stored.arrays.get(job.number) if job.index else None
     if array is None or array.started_max is None:
         return None

@@ -12,11 +12,16 @@ from domain.allocations import Allocation
 from domain.amounts import Attribute, HostResource
 from domain.cluster import ClusterSettings
 from domain.events.scheduler import PluginVersion
+from domain.groups import GroupSpec
 from domain.job_states import JobState
 from domain.jobs import JobSpec
+from domain.limits import LimitSpec
+from domain.profiles import ProfileSpec
+from domain.projects import ProjectSpec
 from domain.queues import QueueSpec
 from domain.reasons import PendReason
 from domain.resources import ResourceDescriptor
+from domain.users import UserSpec
 
 
 @dataclass(slots=True)
@@ -199,7 +204,8 @@ class StoredState:
         versions: Version of every live stream.
         jobs: By stream, in order of submission; ended ones until they are forgotten.
         workers: By name, in order of joining.
-        resources: The site's own descriptors, by name in order of definition.
+        resources: The site's own descriptors, by name in order of definition; so users, groups,
+            limits and profiles, and projects by path.
         keys: Key of a submission -> its answer, in order of arrival.
         blocker: Stream of the job that holds back its list, "" when none does.
     """
@@ -216,6 +222,11 @@ class StoredState:
     workers: dict[str, WorkerRecord] = field(default_factory=dict)
     queues: dict[str, QueueRecord] = field(default_factory=dict)
     resources: dict[str, ResourceDescriptor] = field(default_factory=dict)
+    users: dict[str, UserSpec] = field(default_factory=dict)
+    groups: dict[str, GroupSpec] = field(default_factory=dict)
+    projects: dict[str, ProjectSpec] = field(default_factory=dict)
+    limits: dict[str, LimitSpec] = field(default_factory=dict)
+    profiles: dict[str, ProfileSpec] = field(default_factory=dict)
     reason_sets: dict[int, ReasonSet] = field(default_factory=dict)
     keys: dict[str, KeyRecord] = field(default_factory=dict)
     documents: dict[str, Document] = field(default_factory=dict)

@@ -8,9 +8,11 @@ selects are split into conditions, amounts have their basis.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from domain.cluster import ClusterSettings, DefaultHostType
 from domain.jobs import HostChoice, JobSpec
+from domain.limits import COUNTED, JOBS
 from domain.reasons import ReasonCode
 from domain.resources import Catalogue, ResourceScope
 from domain.resreq.evaluate import SubmissionHost, load_names
@@ -31,8 +33,11 @@ from domain.resreq.syntax import (
 )
 from domain.resreq.tasks import TaskRange, task_counts
 from domain.resreq.verdicts import LOCAL_TYPE, is_static, with_default_type
+from projections.scheduling.budgets import Budget
 
 MILLI = 1000
+WHOLE_FIRST: Final = ("parjob", "fill")
+"""Allocators that try all tasks on one host whenever they place nothing."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -96,6 +101,12 @@ class Usage:
     pooled: tuple[SharedNeed, ...] = ()
     thresholds: tuple[Threshold, ...] = ()
 
+    def amounts(self) -> tuple[HostNeed | SharedNeed, ...]:
+        """
+        Return everything that is taken, wherever from.
+        """
+        return (*self.needs, *self.shared, *self.pooled)
+
 
 @dataclass(slots=True, frozen=True)
 class Condition:
@@ -137,6 +148,8 @@ class Part:
         loads: Load indices that a host must report.
         usages: The alternatives of what is reserved, one at least.
         same: What all its hosts have in common.
+        budgets: What bounds how its tasks may be placed: budgets of hosts, and those of slots, tasks
+            and resources.
     """
 
     tasks_min: int
@@ -147,6 +160,7 @@ class Part:
     span: Span | None = None
     order: tuple[OrderKey, ...] = ()
     same: tuple[str, ...] = ()
+    budgets: tuple[Budget, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)
@@ -177,6 +191,7 @@ class Request:
         is_volatile: Whether its outcome or reasons may change with every change of capacity; those
             of slots alone only change when something is freed.
         is_timed: Whether it has alternatives that open some time after submission.
+        budgets: What the job is charged to, in the order in which causes are looked at.
     """
 
     fingerprint: str
@@ -189,6 +204,7 @@ class Request:
     is_bare: bool = False
     is_volatile: bool = True
     is_timed: bool = False
+    budgets: tuple[Budget, ...] = ()
 
     @property
     def only(self) -> Part:
@@ -207,6 +223,7 @@ class Asking:
         requirement: What holds for the job, None when it has no requirement.
         text: The same in canonical words.
         open_branches: How many of its alternatives are open yet.
+        budgets: What the job is charged to.
     """
 
     spec: JobSpec
@@ -215,13 +232,14 @@ class Asking:
     open_branches: int = 1
     excluded_hosts: tuple[int, ...] = ()
     hosts_max: int | None = None
+    budgets: tuple[Budget, ...] = ()
 
 
 def fingerprint_of(asking: Asking) -> str:
     """
     Return the canonical words of all that decides a job's placement.
 
-    Users and projects are not in it as long as nothing is limited by user or project.
+    Users and projects are not in it but as the budgets that the job is charged to.
     """
     spec = asking.spec
     tasks = (
@@ -240,6 +258,8 @@ def fingerprint_of(asking: Asking) -> str:
         words += f" from[{spec.submit_type} {spec.submit_model}]"
     if asking.requirement and asking.open_branches < len(asking.requirement.compounds):
         words += f" open={asking.open_branches}"
+    if asking.budgets:
+        words += f" charged[{'; '.join(budget.text() for budget in asking.budgets)}]"
     return words
 
 
@@ -255,6 +275,7 @@ def request_of(asking: Asking, settings: ClusterSettings, catalogue: Catalogue) 
     )
     one = branches[0].parts[0]
     is_simple = len(branches) == 1 and len(branches[0].parts) == 1 and len(one.usages) == 1
+    is_counted = all(each.rule.hosts is None and each.rule.is_counted for each in one.budgets)
     return Request(
         fingerprint=fingerprint_of(asking),
         branches=branches,
@@ -263,9 +284,41 @@ def request_of(asking: Asking, settings: ClusterSettings, catalogue: Catalogue) 
         excluded_hosts=asking.excluded_hosts,
         is_exclusive=spec.is_exclusive,
         hosts_max=asking.hosts_max,
-        is_bare=is_simple and not is_restricted and _is_bare(one),
-        is_volatile=spec.is_exclusive or not is_simple or _is_volatile(one),
+        is_bare=is_simple and is_counted and not is_restricted and _is_bare(one),
+        is_volatile=bool(
+            asking.budgets or not is_simple or is_restricted or _is_volatile(one, settings)
+        ),
         is_timed=any(branch.delay_us for branch in branches),
+        budgets=asking.budgets,
+    )
+
+
+def least_need(request: Request, resource: str, *, is_empty: bool = False) -> int:
+    """
+    Return the least of a thing that any alternative takes, in thousandths.
+
+    Args:
+        is_empty: Look at the alternatives too that aren't open yet.
+    """
+    if resource == JOBS:
+        return MILLI
+    opened = len(request.branches) if is_empty else request.open_branches
+    return min(
+        sum(_least_of(part, resource) for part in branch.parts)
+        for branch in request.branches[:opened]
+    )
+
+
+def _least_of(part: Part, resource: str) -> int:
+    if resource in COUNTED:
+        return part.tasks_min * MILLI
+    return min(
+        sum(
+            need.milli * (part.tasks_min if need.per is Per.TASK else 1)
+            for need in usage.amounts()
+            if need.resource == resource
+        )
+        for usage in part.usages
     )
 
 
@@ -276,8 +329,16 @@ def _is_bare(part: Part) -> bool:
     return not has_more and is_amounts and all(need.per is not Per.JOB for need in usage.needs)
 
 
-def _is_volatile(part: Part) -> bool:
-    return part.usages != (Usage(),) or not all(each.is_static for each in part.conditions)
+def _is_volatile(part: Part, settings: ClusterSettings) -> bool:
+    """
+    Say whether less capacity may change the reasons of a failure.
+
+    It doesn't where all that a host can be short of is slots, and some plan tries all tasks on one
+    host: every host is then named from the first failure on.
+    """
+    is_known = part.tasks_max == 1 or all(name in WHOLE_FIRST for name in settings.allocators)
+    is_static = all(each.is_static for each in part.conditions) and not part.loads
+    return part.usages != (Usage(),) or part.span is not None or not is_static or not is_known
 
 
 class _Builder:
@@ -329,6 +390,24 @@ class _Builder:
             span=span,
             order=primary.order,
             same=primary.same,
+            budgets=self.budgets(usages),
+        )
+
+    def budgets(self, usages: tuple[Usage, ...]) -> tuple[Budget, ...]:
+        """
+        Return the budgets that bound how a primary's tasks may be placed: not those of jobs that
+        are about no hosts, nor those of resources that it takes nothing of.
+        """
+        taken = {
+            need.resource
+            for usage in usages
+            for need in usage.amounts()
+        }
+        return tuple(
+            budget
+            for budget in self.asking.budgets
+            if (budget.rule.hosts is not None or budget.rule.resource != JOBS)
+            and (budget.rule.is_counted or budget.rule.resource in taken)
         )
 
     def conditions(self, select: Expr | None) -> tuple[Condition, ...]:

@@ -55,7 +55,8 @@ class Session:
         """
         state = self._state
         state.session_us = self._now_us
-        if note_windows(state, self._now_us):
+        changed = note_windows(state, self._now_us)
+        if state.limits.note_time(self._now_us) or changed:
             state.capacity.freed += 1
         if state.has_orders_to_give(self._now_us):
             Orders(state, self._decided, self._now_us).carry_out()

@@ -18,6 +18,7 @@ from domain.job_states import LIVE, JobState
 from domain.resources import Catalogue, ResourceDescriptor
 from domain.resreq.syntax import Requirement
 from projections.scheduling.capacity import derive
+from projections.scheduling.limits import Limits
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.records import (
     JobRecord,
@@ -59,6 +60,8 @@ class State(Watches):
         allocations = [job.allocation for job in live if job.allocation is not None]
         for descriptor in stored.resources.values():
             self.capacity.set_shared(descriptor, allocations)
+        self.limits = self.capacity.limits = Limits(stored, self.capacity)
+        self.limits.define(live)
         self.session_us = stored.time_us
         self.requests: dict[str, Request] = {}
         self.wanted: dict[str, Request] = {}
@@ -165,8 +168,9 @@ class State(Watches):
         Return what decides the job's request, as the alternatives are open now.
         """
         requirement = job.spec.requirement
+        budgets = self.limits.budgets_of(job.spec)
         if requirement is None:
-            return Asking(job.spec, None, "", 1, job.excluded_hosts)
+            return Asking(job.spec, None, "", 1, job.excluded_hosts, budgets=budgets)
         text = self._texts.get(id(requirement))
         if text is None:
             # The requirement is kept beside its text, so that no other can get its id.
@@ -174,7 +178,9 @@ class State(Watches):
         # The submission itself may be what is being folded: the state's time is still before it.
         waited_us = max(self.session_us, self.stored.time_us, job.submit_us) - job.submit_us
         opened = open_branches_of(requirement, waited_us)
-        return Asking(job.spec, requirement, text[1], opened, job.excluded_hosts)
+        return Asking(
+            job.spec, requirement, text[1], opened, job.excluded_hosts, budgets=budgets
+        )
 
     def note_vocabulary(self) -> None:
         """
@@ -230,6 +236,16 @@ class State(Watches):
         self.wanted.clear()
         self.parsed.clear()
         self._texts.clear()
+
+    def define_limits(self) -> None:
+        """
+        Work out anew what bounds jobs, and whom they are charged to: definitions have changed.
+        """
+        self.limits.define(self.live.values())
+        self.forget_requests()
+        for queue in self.stored.queues.values():
+            self.picker.on_queue_update(queue)
+        self.capacity.freed += 1
 
     def knows_reasons(self, job: JobRecord) -> bool:
         """

@@ -159,6 +159,7 @@ def dispatched(state: State, stamped: Stamped, event: JobDispatched) -> None:
     job.start_us = None
     state.live[stamped.stream] = job
     state.capacity.take(event.allocation)
+    state.limits.charge(job)
     state.set_run_timers(job)
 
 
@@ -241,6 +242,7 @@ def _leave_hosts(state: State, job: JobRecord) -> None:
     Give back what a live job holds, and drop the orders that stand for it.
     """
     state.capacity.give_back(job)
+    state.limits.give_back(job)
     del state.live[job.stream]
     state.demands.pop(job.stream, None)
     state.drop_orders(job)
@@ -405,6 +407,7 @@ def _change(state: State, stamped: Stamped, job: JobRecord, spec: JobSpec) -> No
     if pending:
         _begin_waiting(state, job)
     elif job.state in LIVE:
+        state.limits.charge_anew(job)
         state.set_run_timers(job)
 
 

@@ -7,11 +7,13 @@ trace, because nothing but its own ground ever held its claims.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from domain.allocations import HostRun, SharedAmount
+from domain.limits import JOBS
+from projections.scheduling.budgets import Budget
 from projections.scheduling.capacity import Capacity, Column, Mask
 from projections.scheduling.facts import HostFacts
 
@@ -73,6 +75,7 @@ class Ground:
         self._idle: Mask | None = None
         self._available: dict[str, Column] = {}
         self._left: dict[str, list[int]] = {}
+        self._headroom: dict[tuple[str, str, str], int | Column] = {}
 
     def copy(self) -> Ground:
         """
@@ -83,6 +86,7 @@ class Ground:
         other._idle = self._idle
         other._available = dict(self._available)
         other._left = {name: list(left) for name, left in self._left.items()}
+        other._headroom = dict(self._headroom)
         return other
 
     def host(self, number: int) -> GroundHost:
@@ -156,12 +160,32 @@ class Ground:
             self._left[name] = found
         return found
 
+    def headroom(self, budget: Budget) -> int | Column:
+        """
+        Return what is left of a budget in thousandths; by host where each host has its own.
+        """
+        found = self._headroom.get(budget.key)
+        if found is None:
+            found = self.capacity.limits.headroom(budget, is_empty=self.is_empty)
+            self._headroom[budget.key] = found
+        return found
+
     # -- claims
 
-    def claim(self, runs: Iterable[HostRun], shared: Iterable[SharedAmount]) -> None:
+    def claim(
+        self,
+        runs: Sequence[HostRun],
+        shared: Sequence[SharedAmount],
+        budgets: Iterable[Budget] = (),
+    ) -> None:
         """
-        Take what a member of a compound was given.
+        Take what a member of a compound was given, from the budgets of its job too.
         """
+        for budget in budgets:
+            if budget.rule.resource == JOBS:
+                continue  # It is the same job, however many members it has.
+            taken = self.capacity.limits.taken_of(budget.rule, runs, shared)
+            self._headroom[budget.key] = self.headroom(budget) - taken
         self.usable = self.usable.copy()
         changed: dict[str, Column] = {}
         for run in runs:

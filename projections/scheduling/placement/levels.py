@@ -133,7 +133,7 @@ class Levels:
                 return None
             found.append(got)
             if number + 1 < len(branch.parts):
-                ground.claim(got.runs, got.shared)
+                ground.claim(got.runs, got.shared, part.budgets)
         return found
 
     def _note(self, reasons: Sequence[PendReason], alternative: int, member: int) -> None:

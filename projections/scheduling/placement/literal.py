@@ -16,13 +16,13 @@ from domain.resreq.ordering import compile_order
 from domain.resreq.syntax import all_of
 from domain.resreq.verdicts import explain
 from projections.scheduling.capacity import Mask
-from projections.scheduling.placement.assembly import Found, found_of, pools_hold
+from projections.scheduling.placement.assembly import Found, found_of
+from projections.scheduling.placement.bounds import joint_shortage, room_of
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.parts import (
     add_once,
     counts_of,
     guarded,
-    room_of,
 )
 from projections.scheduling.placement.plugins import Allocator, Picked, Plan, View
 from projections.scheduling.placement.shortages import Check, checks_of, spans_of
@@ -251,6 +251,7 @@ class _Record:
                     PendReason(
                         code=check.code,
                         resource=check.resource,
+                        detail=check.detail,
                         requested_milli=requested,
                         hosts=spans_of(hosts, check.available),
                     )
@@ -315,11 +316,10 @@ class _Trial:
                 close()
 
     def _holds(self, picked: Picked) -> bool:
-        name = pools_hold(self._usage, picked, self._placer.ground)
-        if name:
-            reason = PendReason(code=ReasonCode.RES_SHORT, resource=name)
+        reason = joint_shortage(self._placer.part, self._usage, picked, self._placer.ground)
+        if reason is not None:
             add_once(self._record.whole, reason)
-        return not name
+        return reason is None
 
     def _try(self, plan: Plan) -> Picked | None:
         """

@@ -15,7 +15,8 @@ from domain.errors import InvariantBroken, PluginFailed
 from domain.reasons import PendReason, ReasonCode
 from domain.resreq.syntax import Per
 from projections.scheduling.capacity import Column, Mask
-from projections.scheduling.placement.assembly import Found, found_of, pools_hold
+from projections.scheduling.placement.assembly import Found, found_of
+from projections.scheduling.placement.bounds import Room, has_joint, joint_shortage, room_of
 from projections.scheduling.placement.eligible import Eligible, eligible_of
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.plugins import Allocator, Picked, View
@@ -50,44 +51,6 @@ class PartPlacer(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Room:
-    """
-    Hold how far shared resources reach, checked once before any plan.
-
-    Args:
-        short: One reason for each entry that isn't met; then no plan is tried.
-        tasks_max: Most tasks that the shared resources allow.
-        hosts_max: Most hosts, None for any.
-    """
-
-    short: list[PendReason]
-    tasks_max: int
-    hosts_max: int | None
-
-
-def room_of(part: Part, usage: Usage, request: Request, ground: Ground) -> Room:
-    """
-    Return how far shared resources reach.
-    """
-    room = Room([], part.tasks_max, request.hosts_max)
-    for need in usage.shared:
-        left = ground.left(need.resource)[0]
-        least = need.milli * (part.tasks_min if need.per is Per.TASK else 1)
-        if left < least:
-            room.short.append(
-                PendReason(
-                    code=ReasonCode.RES_SHORT, resource=need.resource, requested_milli=least
-                )
-            )
-        elif need.per is Per.TASK:
-            room.tasks_max = min(room.tasks_max, left // need.milli)
-        elif need.per is Per.HOST:
-            most = left // need.milli
-            room.hosts_max = most if room.hosts_max is None else min(room.hosts_max, most)
-    return room
-
-
 def counts_of(members: Sequence[Allocator], least: int, most: int) -> Sequence[int]:
     """
     Return the counts of tasks to try, greatest first.
@@ -97,11 +60,11 @@ def counts_of(members: Sequence[Allocator], least: int, most: int) -> Sequence[i
     return range(most, least - 1, -1)
 
 
-def is_bound(usage: Usage, room: Room, eligible: Eligible) -> bool:
+def is_bound(part: Part, usage: Usage, room: Room, eligible: Eligible) -> bool:
     """
     Say whether plans are bound by more than what each host can take.
     """
-    joint = any(need.per is not Per.JOB for need in usage.pooled)
+    joint = any(need.per is not Per.JOB for need in usage.pooled) or has_joint(part)
     return joint or room.hosts_max is not None or eligible.firsts is not None
 
 
@@ -243,7 +206,7 @@ class _Bound:
         self._hosts = placer._eligible.hosts[places]
         firsts = placer._eligible.firsts
         self._firsts = None if firsts is None else firsts[places]
-        self._is_bound = is_bound(usage, room, placer._eligible)
+        self._is_bound = is_bound(placer._part, usage, room, placer._eligible)
 
     def place(
         self, counts: Sequence[int], fits: Column, limits: list[Column], tries: _Tries
@@ -300,17 +263,17 @@ class _Bound:
     def _scan(self, view: View, limits: list[Column], tries: _Tries | None) -> Scan:
         def holds(picked: Picked) -> bool:
             numbered = [(self._hosts[places], each) for places, each in picked]
-            name = pools_hold(self._usage, numbered, self._ground)
-            if name and tries is not None:
-                add_once(tries.whole, PendReason(code=ReasonCode.RES_SHORT, resource=name))
-            return not name
+            reason = joint_shortage(self._part, self._usage, numbered, self._ground)
+            if reason is not None and tries is not None:
+                add_once(tries.whole, reason)
+            return reason is None
 
         return Scan(
             view.fits,
             limits,
             hosts_max=self._room.hosts_max,
             firsts=self._firsts,
-            holds=holds if self._usage.pooled else None,
+            holds=holds if self._usage.pooled or has_joint(self._part) else None,
         )
 
     # -- failure

@@ -25,7 +25,7 @@ from projections.scheduling.placement.parts import FastPart, guarded
 from projections.scheduling.placement.plugins import Allocator, FastAllocator, View
 from projections.scheduling.placement.shortages import checks_of
 from projections.scheduling.placement.span import SPAN, planner_of
-from projections.scheduling.request import Part, Request
+from projections.scheduling.request import MILLI, Part, Request
 
 SERIAL: Final = "seqjob"
 FRAMEWORK: Final = (SERIAL, SPAN)
@@ -161,7 +161,7 @@ class PlacementRunner:
             return self._pending_bare(request, members, [])
         limits, fits, total = self._fits(part)
         view = View(part, capacity, fits)
-        for tasks in range(min(part.tasks_max, total), part.tasks_min - 1, -1):
+        for tasks in range(min(self._within(part), total), part.tasks_min - 1, -1):
             for member in members:
                 find = cast("FastAllocator", member).find
                 picked = guarded(member, lambda find=find, tasks=tasks: find(tasks, view, total))
@@ -171,6 +171,15 @@ class PlacementRunner:
                         allocation_of([found], capacity, alternative=0, is_exclusive=False)
                     )
         return self._pending_bare(request, members, limits)
+
+    def _within(self, part: Part) -> int:
+        """
+        Return the most tasks that budgets leave to a bare primary.
+        """
+        if not part.budgets:
+            return part.tasks_max
+        left = [self._capacity.limits.headroom(budget) for budget in part.budgets]
+        return min([part.tasks_max, *(each // MILLI for each in left if isinstance(each, int))])
 
     def _fits(self, part: Part) -> tuple[list[Column], Column, int]:
         """

@@ -7,15 +7,17 @@ the built-in allocators, and ``Scan`` plan by plan for all others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from domain.allocations import HostSpan
 from domain.amounts import MEM, SLOTS
+from domain.limits import JOBS
 from domain.reasons import PendReason, ReasonCode
 from domain.resreq.syntax import Per, SpanForm
+from projections.scheduling.budgets import PLENTY
 from projections.scheduling.capacity import Capacity, Column, Mask
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.request import (
@@ -39,6 +41,7 @@ class Check:
         available: What each host of the cluster has, in thousandths.
         requested: A bucket's tasks -> what it asks for, in thousandths.
         limit: The most tasks that matter -> how many tasks each host could take by this alone.
+        detail: The name of the limit that it is about, "" when it is about what the host has.
     """
 
     code: ReasonCode
@@ -46,16 +49,18 @@ class Check:
     available: Column
     requested: Callable[[int], int]
     limit: Callable[[int], Column]
+    detail: str = ""
 
 
 def checks_of(part: Part, usage: Usage, ground: Ground, tasks: int) -> list[Check]:
     """
-    Return what a host must have for a primary: slots, then each amount, then each threshold.
+    Return what a host must have for a primary: what limits leave of it, slots, then each amount,
+    then each threshold.
 
     Args:
         tasks: Of how many tasks the job is, for amounts per job.
     """
-    checks = [_slots(part, ground)]
+    checks = [*_budgets(part, usage, ground, tasks), _slots(part, ground)]
     for need in usage.needs:
         checks.append(_amount(need, ground, tasks))
     for pooled in usage.pooled:
@@ -63,6 +68,45 @@ def checks_of(part: Part, usage: Usage, ground: Ground, tasks: int) -> list[Chec
     for threshold in usage.thresholds:
         checks.append(_threshold(threshold, ground))
     return checks
+
+
+def _budgets(part: Part, usage: Usage, ground: Ground, tasks: int) -> Iterator[Check]:
+    """
+    Yield what budgets of hosts leave on each host. What hosts have together is left to each of
+    them; whether they keep within it together is looked at when they are picked.
+    """
+    for budget in part.budgets:
+        rule = budget.rule
+        if rule.hosts is None:
+            continue
+        left = ground.headroom(budget)
+        if isinstance(left, int):
+            left = np.where(ground.capacity.limits.members(rule), left, PLENTY)
+        needs: list[HostNeed] = [] if rule.is_counted else _needs_of(usage, rule.resource, tasks)
+        if rule.resource == JOBS:
+            needs = [HostNeed(JOBS, MILLI)]
+        elif rule.is_counted:
+            needs = [HostNeed(rule.resource, MILLI, Per.TASK)]
+        for need in needs:
+            yield Check(
+                rule.codes.of(part.tasks_min),
+                rule.resource,
+                left,
+                need.of,
+                lambda most, need=need, left=left: most_tasks(need, left, most),  # type: ignore[misc]
+                rule.name,
+            )
+
+
+def _needs_of(usage: Usage, resource: str, tasks: int) -> list[HostNeed]:
+    """
+    Return what an alternative takes of a resource on its hosts.
+    """
+    return [
+        HostNeed(resource, need.milli, need.per, tasks) if need.per is Per.JOB else need
+        for need in usage.needs
+        if need.resource == resource
+    ]
 
 
 def slot_code(part: Part) -> ReasonCode:
@@ -254,6 +298,7 @@ def reasons_of_sizes(check: Check, sizes: Column, hosts: Column) -> list[PendRea
         PendReason(
             code=check.code,
             resource=check.resource,
+            detail=check.detail,
             requested_milli=requested,
             hosts=spans_of(np.sort(np.concatenate(found)), check.available),
         )

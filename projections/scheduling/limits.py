@@ -1,0 +1,376 @@
+"""
+What of every budget is in use, and what of it a request may still take.
+
+All of it is derived from definitions and from the allocations of live jobs, kept by ``apply`` and
+rebuilt after a restore or another definition; the rebuilt must equal the kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from domain.allocations import Allocation, HostRun, SharedAmount
+from domain.groups import Membership
+from domain.job_states import JobState
+from domain.jobs import JobSpec
+from domain.limits import JOBS, SLOTS, TASKS, Basis, LimitCharge
+from domain.reasons import PendReason
+from domain.windows import is_open, next_change_us
+from projections.scheduling.budgets import (
+    PLENTY,
+    Budget,
+    Consumer,
+    Rule,
+    Rules,
+    rules_of_groups,
+    rules_of_limits,
+    rules_of_projects,
+    rules_of_queues,
+    rules_of_users,
+)
+from projections.scheduling.records import JobRecord, StoredState
+from projections.scheduling.request import MILLI, Request, least_need
+
+if TYPE_CHECKING:
+    from projections.scheduling.capacity import Capacity
+
+Column = npt.NDArray[np.int64]
+
+PERCENT_MILLI: Final = 100 * MILLI
+
+
+class Limits:
+    """
+    Hold what of every budget is in use.
+
+    Args:
+        stored: The definitions.
+        capacity: Which hosts there are, and what they have.
+    """
+
+    def __init__(self, stored: StoredState, capacity: Capacity) -> None:
+        self._stored = stored
+        self._capacity = capacity
+        self._used: dict[tuple[str, str, str], int] = {}
+        self._used_on: dict[tuple[str, str, str], Column] = {}
+        self._charged: dict[str, tuple[Budget, ...]] = {}
+        self._most: dict[Rule, tuple[int, Column, Column]] = {}
+        self._shut: frozenset[str] = frozenset()
+        self.rules = Rules([], Membership({}))
+        self.define(())
+
+    def define(self, live: Iterable[JobRecord]) -> None:
+        """
+        Work out all rules from the definitions, and what live jobs are charged by them.
+        """
+        stored = self._stored
+        queues = {name: queue.spec for name, queue in stored.queues.items()}
+        self.rules = Rules(
+            [
+                *rules_of_limits(stored.limits),
+                *rules_of_queues(queues),
+                *rules_of_users(stored.users),
+                *rules_of_groups(stored.groups),
+                *rules_of_projects(stored.projects),
+            ],
+            Membership(stored.groups),
+        )
+        for memory in (self._used, self._used_on, self._charged, self._most):
+            memory.clear()
+        for job in live:
+            self.charge(job)
+
+    @property
+    def are_any(self) -> bool:
+        """
+        Say whether there is anything to look at.
+        """
+        return bool(self.rules.every)
+
+    # -- whom jobs are charged to
+
+    def project_of(self, spec: JobSpec) -> str:
+        """
+        Return a job's project: its own, else its queue's, its group's, the cluster's; "" for none.
+        """
+        if spec.project:
+            return spec.project
+        queue = self._stored.queues.get(spec.queue)
+        if queue is not None and queue.spec.project:
+            return queue.spec.project
+        groups = (spec.group,) if spec.group else self.rules.membership.groups_of(spec.user)
+        for name in groups:
+            group = self._stored.groups.get(name)
+            if group is not None and group.default_project:
+                return group.default_project
+        return self._stored.cluster.default_project if self._stored.cluster else ""
+
+    def consumer_of(self, spec: JobSpec) -> Consumer:
+        """
+        Return what of a job decides which rules hold for it.
+        """
+        project = self.project_of(spec)
+        return Consumer(spec.user, spec.group, spec.queue, project, spec.profile)
+
+    def budgets_of(self, spec: JobSpec) -> tuple[Budget, ...]:
+        """
+        Return the budgets that a job is charged to.
+        """
+        return self.rules.budgets_of(self.consumer_of(spec)) if self.rules.every else ()
+
+    # -- charging
+
+    def charge(self, job: JobRecord) -> None:
+        """
+        Charge a live job for what it holds.
+        """
+        if not self.rules.every or job.allocation is None:
+            return
+        budgets = self.budgets_of(job.spec)
+        if job.state is JobState.SSUSP and job.preemptor:
+            budgets = tuple(each for each in budgets if each.rule.counts_preempted)
+        self._charged[job.stream] = budgets
+        self._add(budgets, job.allocation, 1)
+
+    def give_back(self, job: JobRecord) -> None:
+        """
+        Release everything that a job was charged.
+        """
+        budgets = self._charged.pop(job.stream, ())
+        if budgets and job.allocation is not None:
+            self._add(budgets, job.allocation, -1)
+
+    def charge_anew(self, job: JobRecord) -> None:
+        """
+        Charge a live job as what it has become.
+        """
+        self.give_back(job)
+        self.charge(job)
+
+    def _add(self, budgets: tuple[Budget, ...], allocation: Allocation, sign: int) -> None:
+        for budget in budgets:
+            rule, key = budget.rule, budget.key
+            if rule.hosts is not None and rule.hosts.is_each:
+                column = self._column(key)
+                for first, stop, milli in _on_hosts(rule.resource, allocation.runs):
+                    column[first:stop] += sign * milli
+                continue
+            milli = taken(rule.resource, allocation.runs, allocation.shared, self._mask(rule))
+            self._used[key] = self._used.get(key, 0) + sign * milli
+            if not self._used[key]:
+                del self._used[key]
+
+    def _column(self, key: tuple[str, str, str]) -> Column:
+        column = self._used_on.get(key)
+        hosts = self._capacity.hosts
+        if column is None or len(column) < hosts:
+            grown = np.zeros(hosts, np.int64)
+            if column is not None:
+                grown[: len(column)] = column
+            column = self._used_on[key] = grown
+        return column
+
+    def _mask(self, rule: Rule) -> Column | None:
+        return None if rule.hosts is None else self._bounds(rule)[2]
+
+    def taken_of(
+        self, rule: Rule, runs: Sequence[HostRun], shared: Sequence[SharedAmount]
+    ) -> int | Column:
+        """
+        Return what hosts and shared amounts take of what a rule bounds; by host where each host has
+        its own.
+        """
+        if rule.hosts is None or not rule.hosts.is_each:
+            return taken(rule.resource, runs, shared, self._mask(rule))
+        column = np.zeros(self._capacity.hosts, np.int64)
+        for first, stop, milli in _on_hosts(rule.resource, runs):
+            column[first:stop] += milli
+        return column
+
+    def charges_of(self, spec: JobSpec, allocation: Allocation) -> tuple[LimitCharge, ...]:
+        """
+        Return what a job is charged to each budget, those left out of which it takes nothing.
+        """
+        found = []
+        for budget in self.budgets_of(spec):
+            rule = budget.rule
+            milli = taken(rule.resource, allocation.runs, allocation.shared, self._mask(rule))
+            if milli:
+                name, resource, owner = budget.key
+                found.append(
+                    LimitCharge(limit=name, budget=owner, resource=resource, milli=milli)
+                )
+        return tuple(found)
+
+    def in_use(self) -> dict[tuple[str, str, str], list[int]]:
+        """
+        Return what of each budget is in use, whole or by host, those left out that nobody uses.
+        """
+        found = {key: [milli] for key, milli in self._used.items() if milli}
+        for key, column in self._used_on.items():
+            if column.any():
+                found[key] = [int(milli) for milli in column] + [0] * (
+                    self._capacity.hosts - len(column)
+                )
+        return dict(sorted(found.items()))
+
+    # -- what is left
+
+    def _bounds(self, rule: Rule) -> tuple[int, Column, Column]:
+        """
+        Return what of a rule is bound in all, on each host, and which hosts it is about (1 or 0).
+        """
+        capacity = self._capacity
+        known = self._most.get(rule)
+        if known is not None and known[0] == capacity.described:
+            return known
+        mask = np.ones(capacity.hosts, np.int64)
+        most = np.full(capacity.hosts, rule.most_milli, np.int64)
+        for number, facts in enumerate(capacity.facts):
+            if rule.hosts is not None:
+                mask[number] = rule.hosts.names.holds([facts.name])
+            if rule.basis is Basis.PER_PROCESSOR:
+                processors = facts.amount_milli("ncpus") or facts.slots * MILLI
+                # Rounded up to whole units, as LSF does.
+                whole = -(-rule.most_milli * processors // (MILLI * MILLI))
+                most[number] = whole * MILLI
+            elif rule.basis is Basis.PERCENT:
+                total = facts.totals.get(rule.resource, 0)
+                most[number] = total * rule.most_milli // PERCENT_MILLI
+        found = self._most[rule] = (capacity.described, most, mask)
+        return found
+
+    def headroom(self, budget: Budget, *, is_empty: bool = False) -> int | Column:
+        """
+        Return what is left of a budget in thousandths: a number, or a column over hosts where each
+        host has its own.
+
+        Args:
+            is_empty: As if nothing were in use, and nothing bound that is bound at times only.
+        """
+        rule, key = budget.rule, budget.key
+        is_shut = rule.name in self._shut or (is_empty and rule.windows is not None)
+        if rule.hosts is not None and rule.hosts.is_each:
+            _, most, mask = self._bounds(rule)
+            used = 0 if is_empty else self._column(key)
+            left = np.maximum(most - used, 0)
+            return np.where((mask == 1) & (not is_shut), left, PLENTY)
+        if is_shut:
+            return PLENTY
+        return max(0, self._most_in_all(rule) - (0 if is_empty else self._used.get(key, 0)))
+
+    def _most_in_all(self, rule: Rule) -> int:
+        if rule.basis is Basis.ABSOLUTE:
+            return rule.most_milli
+        _, most, mask = self._bounds(rule)
+        return int((most * mask).sum())
+
+    def members(self, rule: Rule) -> npt.NDArray[np.bool_]:
+        """
+        Return which hosts a rule is about.
+        """
+        found: npt.NDArray[np.bool_] = self._bounds(rule)[2] == 1
+        return found
+
+    def short_of(
+        self, request: Request, ranks: range, *, is_empty: bool = False
+    ) -> PendReason | None:
+        """
+        Return which budget of the whole job can't hold its least need, None when all do; of several
+        of one rank the one that has least left.
+        """
+        found: tuple[int, int, int] | None = None
+        for place, budget in enumerate(request.budgets):
+            if budget.rule.hosts is not None or budget.rule.rank not in ranks:
+                continue
+            left = self.headroom(budget, is_empty=is_empty)
+            least = least_need(request, budget.rule.resource, is_empty=is_empty)
+            if isinstance(left, int) and least > left:
+                found = min(found or (9, 0, 0), (budget.rule.rank, left, place))
+        if found is None:
+            return None
+        budget = request.budgets[found[2]]
+        least = least_need(request, budget.rule.resource, is_empty=is_empty)
+        return reason_of(budget.rule, request, least)
+
+    # -- time
+
+    def note_time(self, now_us: int) -> bool:
+        """
+        Note which rules hold now.
+
+        Returns:
+            Whether that has changed, so that jobs may start that couldn't before.
+        """
+        shut = frozenset(
+            rule.name
+            for rule in self.rules.every
+            if rule.windows is not None and not is_open(rule.windows, now_us)
+        )
+        changed, self._shut = shut != self._shut, shut
+        return changed
+
+    def changes_us(self, now_us: int) -> Iterator[int]:
+        """
+        Yield the moments at which some rule begins or stops to hold next.
+        """
+        for rule in self.rules.every:
+            change = None if rule.windows is None else next_change_us(rule.windows, now_us)
+            if change is not None:
+                yield change
+
+
+def reason_of(rule: Rule, request: Request, least_milli: int, **more: Any) -> PendReason:
+    """
+    Return the reason of a job that a rule keeps from starting.
+    """
+    tasks = min(sum(part.tasks_min for part in branch.parts) for branch in request.branches)
+    return PendReason(
+        code=rule.codes.of(tasks),
+        resource=rule.resource,
+        detail=rule.name,
+        requested_milli=least_milli,
+        **more,
+    )
+
+
+# ------------------------------------------------------------------------- what is taken of a thing
+
+
+def taken(
+    resource: str,
+    runs: Sequence[HostRun],
+    shared: Sequence[SharedAmount],
+    mask: Column | None,
+) -> int:
+    """
+    Return what hosts and shared amounts take of a thing, on the hosts of a mask only where there is
+    one.
+    """
+    found = 0
+    for first, stop, milli in _on_hosts(resource, runs):
+        found += milli * (stop - first if mask is None else int(mask[first:stop].sum()))
+    if resource == JOBS:
+        return min(found, MILLI)
+    if mask is None:
+        found += sum(each.milli for each in shared if each.resource == resource)
+    return found
+
+
+def _on_hosts(resource: str, runs: Iterable[HostRun]) -> Iterator[tuple[int, int, int]]:
+    """
+    Yield (first, stop, amount on each) of what runs of hosts take of a thing.
+    """
+    for run in runs:
+        if resource == JOBS:
+            milli = MILLI
+        elif resource in (SLOTS, TASKS):
+            milli = run.tasks * MILLI
+        else:
+            milli = sum(each.milli for each in run.amounts if each.resource == resource)
+        if milli:
+            yield run.first, run.first + run.hosts, milli

@@ -1,0 +1,121 @@
+"""
+How far a primary may reach at all, and what its hosts may not exceed together: shared resources,
+and the budgets of limits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from domain.limits import JOBS
+from domain.reasons import PendReason, ReasonCode
+from domain.resreq.syntax import Per
+from projections.scheduling.budgets import Budget
+from projections.scheduling.placement.assembly import pools_hold, runs_of
+from projections.scheduling.placement.ground import Ground
+from projections.scheduling.placement.plugins import Picked
+from projections.scheduling.request import MILLI, HostNeed, Part, Request, SharedNeed, Usage
+
+
+@dataclass(slots=True)
+class Room:
+    """
+    Hold how far shared resources and budgets reach, checked once before any plan.
+
+    Args:
+        short: One reason for each entry that isn't met; then no plan is tried.
+        tasks_max: Most tasks that they allow.
+        hosts_max: Most hosts, None for any.
+    """
+
+    short: list[PendReason]
+    tasks_max: int
+    hosts_max: int | None
+
+    def keep_within(
+        self, need: SharedNeed | HostNeed, left: int, tasks_min: int, reason: PendReason
+    ) -> None:
+        """
+        Keep an amount within what is left, or note that its least doesn't fit.
+        """
+        least = need.milli * (tasks_min if need.per is Per.TASK else 1)
+        if left < least:
+            self.short.append(reason.model_copy(update={"requested_milli": least}))
+        elif need.per is Per.TASK:
+            self.tasks_max = min(self.tasks_max, left // need.milli)
+        elif need.per is Per.HOST:
+            most = left // need.milli
+            self.hosts_max = most if self.hosts_max is None else min(self.hosts_max, most)
+
+
+def room_of(part: Part, usage: Usage, request: Request, ground: Ground) -> Room:
+    """
+    Return how far shared resources and budgets reach.
+    """
+    room = Room([], part.tasks_max, request.hosts_max)
+    for need in usage.shared:
+        left = ground.left(need.resource)[0]
+        reason = PendReason(code=ReasonCode.RES_SHORT, resource=need.resource)
+        room.keep_within(need, left, part.tasks_min, reason)
+    for budget in part.budgets:
+        if budget.rule.hosts is None:
+            _keep_budget(room, budget, part, usage, ground)
+    return room
+
+
+def _keep_budget(room: Room, budget: Budget, part: Part, usage: Usage, ground: Ground) -> None:
+    rule, left = budget.rule, ground.headroom(budget)
+    assert isinstance(left, int), "only budgets of hosts are kept by host"
+    reason = PendReason(
+        code=rule.codes.of(part.tasks_min), resource=rule.resource, detail=rule.name
+    )
+    if rule.is_counted:
+        need = HostNeed(rule.resource, MILLI, Per.TASK)
+        room.keep_within(need, left, part.tasks_min, reason)
+        return
+    for each in usage.amounts():
+        if each.resource == rule.resource:
+            room.keep_within(each, left, part.tasks_min, reason)
+
+
+def is_joint(budget: Budget) -> bool:
+    """
+    Say whether several hosts have a budget together.
+    """
+    rule = budget.rule
+    return rule.hosts is not None and not rule.hosts.is_each and rule.resource != JOBS
+
+
+def has_joint(part: Part) -> bool:
+    """
+    Say whether a primary is bound by what several hosts have together.
+    """
+    return any(is_joint(budget) for budget in part.budgets)
+
+
+def joint_shortage(
+    part: Part, usage: Usage, picked: Picked, ground: Ground
+) -> PendReason | None:
+    """
+    Return what the hosts together would take more of than is left, None when all holds.
+    """
+    name = pools_hold(usage, picked, ground)
+    if name:
+        return PendReason(code=ReasonCode.RES_SHORT, resource=name)
+    joint = [budget for budget in part.budgets if is_joint(budget)]
+    if not joint:
+        return None
+    tasks = sum(len(hosts) * each for hosts, each in picked)
+    needs = [
+        HostNeed(need.resource, need.milli, need.per, tasks) if need.per is Per.JOB else need
+        for need in usage.needs
+    ]
+    runs = runs_of(needs, picked)
+    for budget in joint:
+        rule, left = budget.rule, ground.headroom(budget)
+        assert isinstance(left, int), "hosts have it together"
+        if ground.capacity.limits.taken_of(rule, runs, ()) > left:
+            return PendReason(
+                code=rule.codes.of(part.tasks_min), resource=rule.resource, detail=rule.name
+            )
+    return None

@@ -15,13 +15,15 @@ from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from domain.errors import XceError
+from domain.errors import Conflict, XceError
 from domain.events.jobs import JobHeld
+from store import lock
 from store.log import EventLog
 from store.verify import verify_here
 from tools.torture.outcome import Outcome
 from tools.torture.workload import stamped
 
+UNLOCKED = "unlocked"
 EARLY = "before the commit"
 
 
@@ -118,3 +120,79 @@ def _check(directory: Path, acknowledged: int, outcome: Outcome, *, is_whole: bo
                 outcome.violated(f"half a commit at the end, {log.head()}")
     except XceError as error:
         outcome.violated(error.text())
+
+
+def contend(directory: str, number: int, says: Connection, has_no_lock: str) -> None:
+    """
+    Try to become the one writer; say from when to when it was, or who was in the way.
+    """
+    if has_no_lock == UNLOCKED:
+        vars(lock)["fcntl"] = _NoLock
+    began = time.monotonic()
+    try:
+        with EventLog.open(directory, writable=True) as log:
+            won = time.monotonic()
+            log.append([stamped(f"worker:w{number}", 1, JobHeld())])
+            time.sleep(0.02)
+            says.send(("won", won, time.monotonic()))
+    except Conflict as error:
+        says.send(("refused", time.monotonic() - began, str(error.found)))
+
+
+class _NoLock:
+    """
+    Be the sabotage: a lock that everybody gets.
+    """
+
+    LOCK_EX = LOCK_NB = LOCK_SH = 0
+
+    @staticmethod
+    def flock(_handle: int, _operation: int) -> None:
+        """
+        Lock nothing.
+        """
+
+
+def race(directory: Path, *, tries: int, sabotage: bool = False) -> Outcome:
+    """
+    Start two writers at once so many times: one wins, the other is told who did, within two
+    seconds.
+    """
+    outcome = Outcome()
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tools.torture.kills"])
+    EventLog.create(directory, log_id="the-log").close()
+    for number in range(tries):
+        pipes, processes = [], []
+        for side in (0, 1):
+            ours, theirs = context.Pipe(duplex=False)
+            arguments = (str(directory), 2 * number + side, theirs, UNLOCKED if sabotage else "")
+            processes.append(context.Process(target=contend, args=arguments))
+            pipes.append(ours)
+        for process in processes:
+            process.start()
+        answers = [pipe.recv() for pipe in pipes]
+        for process, pipe in zip(processes, pipes, strict=True):
+            process.join()
+            pipe.close()
+        outcome.tries += 1
+        _judge_race(answers, number, outcome)
+    stop_server()
+    if not verify_here(directory).is_good:
+        outcome.violated("the log is damaged")
+    return outcome
+
+
+def _judge_race(answers: list[tuple[str, float, object]], number: int, outcome: Outcome) -> None:
+    """
+    See that no two wrote at once and that who was refused learnt by whom.
+    """
+    won = [answer for answer in answers if answer[0] == "won"]
+    outcome.saw(f"{len(won)} won")
+    if not won:
+        outcome.violated(f"race {number}: nobody won")
+    if len(won) == 2 and max(won[0][1], won[1][1]) < min(float(str(end)) for _, _, end in won):
+        outcome.violated(f"race {number}: two wrote at once")
+    for kind, took, who in answers:
+        if kind == "refused" and (took > 2 or "process" not in str(who)):
+            outcome.violated(f"race {number}: refused after {took:.1f} s by {who}")

@@ -18,7 +18,7 @@ from typing import Any
 
 from tools.agent import sockets
 from tools.agent.files import SOCKET_NAME, WorkerFiles
-from tools.daemon.local_workers import is_locked
+from tools.agent.locks import holder, is_locked
 from tools.daemon.process import stop_all
 
 DEADLINE_S = 40.0
@@ -113,7 +113,8 @@ class Cluster:
         Kill a worker's agent; its launcher and jobs live on.
         """
         files = WorkerFiles(self.directory, name)
-        os.kill(int(files.agent_lock.read_text()), signal.SIGKILL)
+        pid = until(lambda: holder(files.agent_lock), "the agent lives")
+        os.kill(pid, signal.SIGKILL)
         until(lambda: not is_locked(files.agent_lock), "the agent is gone")
 
     def end(self) -> None:

@@ -21,9 +21,9 @@ from tests.tools import forgets_at_once, live_cluster
 from tests.tools.live_cluster import Cluster, until
 from tools.agent import processes
 from tools.agent.files import WorkerFiles
+from tools.agent.locks import is_locked
 from tools.agent.processes import born_ticks
 from tools.daemon.capability import capability
-from tools.daemon.local_workers import is_locked
 from tools.daemon.process import stop_all
 
 pytestmark = pytest.mark.slow
@@ -476,6 +476,21 @@ def test_taking_a_cluster_down_leaves_nothing_running(tmp_path: Path) -> None:
     assert {"schedulers": 0, "agents": 0, "launchers": 0} == stop_all(tmp_path)
     with live_cluster.running(tmp_path) as again:
         assert signal.SIGKILL == again.wait_ended(job_id)["signal"]
+
+
+def test_a_cluster_is_taken_down_whole_while_it_is_still_starting(tmp_path: Path) -> None:
+    """
+    A process that has only just been started is seen by its lock before it can do anything itself.
+    """
+    cluster = Cluster(tmp_path)
+    for _ in range(3):
+        cluster.start()
+        cluster.kill()
+
+        assert 2 == stop_all(tmp_path)["agents"]
+        workers = [WorkerFiles(tmp_path, name) for name in ("local1", "local2")]
+        assert [] == [one.worker for one in workers if is_locked(one.agent_lock)]
+        assert [] == [one.worker for one in workers if is_locked(one.launcher_lock)]
 
 
 def test_a_worker_belongs_to_one_log(tmp_path: Path) -> None:

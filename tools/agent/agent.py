@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import fcntl
 import json
 import os
 import signal
@@ -25,7 +24,7 @@ from pydantic import ValidationError
 
 from domain.commands import JoinWorker
 from domain.ids import check_name
-from tools.agent import measure
+from tools.agent import locks, measure
 from tools.agent.assignments import CannotRun, start_request
 from tools.agent.files import WorkerFiles
 from tools.agent.http import HttpClient, Unreachable
@@ -429,7 +428,14 @@ def log(what: str, **fields: object) -> None:
     print(json.dumps(line), file=sys.stderr, flush=True)  # noqa: T201 - standard error is the log
 
 
-def run_agent(directory: Path, name: str, slots: int | None = None, **settings: float) -> int:
+def run_agent(
+    directory: Path,
+    name: str,
+    slots: int | None = None,
+    *,
+    lock: int | None = None,
+    **settings: float,
+) -> int:
     """
     Be the agent of a worker until told to end; return the exit status.
 
@@ -437,25 +443,22 @@ def run_agent(directory: Path, name: str, slots: int | None = None, **settings: 
         directory: The cluster's directory.
         name: The worker's name.
         slots: How many tasks it takes; None for one a processor.
+        lock: The open lock of the worker, when whoever starts the agent holds it already.
         settings: kill_grace_s and measure_every_s.
     """
     files = WorkerFiles(directory.resolve(), check_name("name", name))
     files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(files.agent_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    held = locks.adopt(files.agent_lock, lock)
+    if held is None:
+        log("another agent of this worker is alive", worker=name)
+        return 3
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            log("another agent of this worker is alive", worker=name)
-            return 3
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         return asyncio.run(Agent(files, AgentSettings(slots, **settings)).run())
     except ValidationError as error:
         log("the scheduler's answer isn't understood", why=str(error)[:500])
         return 1
     finally:
-        os.close(lock)
+        os.close(held)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -468,11 +471,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--slots", type=int, help="how many tasks it takes (one a processor)")
     parser.add_argument("--kill-grace-s", type=float, default=KILL_GRACE_S)
     parser.add_argument("--measure-every-s", type=float, default=MEASURE_EVERY_S)
+    parser.add_argument("--lock", type=int, help="the open lock, from whoever starts it")
     asked = parser.parse_args(arguments)
     return run_agent(
         asked.dir,
         asked.name,
         asked.slots,
+        lock=asked.lock,
         kill_grace_s=asked.kill_grace_s,
         measure_every_s=asked.measure_every_s,
     )

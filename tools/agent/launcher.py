@@ -10,7 +10,6 @@ is told. What comes together is synced together.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import resource
 import selectors
@@ -21,7 +20,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from tools.agent import processes, sockets, spawn
+from tools.agent import locks, processes, sockets, spawn
 from tools.agent.files import WorkerFiles
 from tools.agent.messages import (
     Attempt,
@@ -440,15 +439,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.agent.launcher")
     parser.add_argument("--dir", required=True, type=Path)
     parser.add_argument("--name", required=True)
+    parser.add_argument("--lock", type=int, help="the open lock, from whoever starts it")
     asked = parser.parse_args()
     files = WorkerFiles(asked.dir.resolve(), asked.name)
-    lock = os.open(files.launcher_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if locks.adopt(files.launcher_lock, asked.lock) is None:
         return 0
-    os.ftruncate(lock, 0)
-    os.write(lock, f"{os.getpid()}\n".encode())
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.chdir(spawn.REST_DIRECTORY)

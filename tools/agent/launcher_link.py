@@ -5,11 +5,12 @@ The agent's side of the launcher: start it where none lives, ask it, hear what h
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 
-from tools.agent import sockets
+from tools.agent import locks, sockets
 from tools.agent.files import WorkerFiles
 from tools.agent.messages import FromLauncher, ToLauncher, from_launcher, line_of
 
@@ -76,24 +77,26 @@ class LauncherLink:
             self._streams = None
 
 
-def start_launcher(files: WorkerFiles) -> subprocess.Popen[bytes]:
+def start_launcher(files: WorkerFiles) -> subprocess.Popen[bytes] | None:
     """
-    Start a launcher in a session of its own, so that it outlives whoever started it.
+    Start a launcher in a session of its own, so that it outlives whoever started it; None when one
+    is alive, or on its way.
     """
-    with files.log("launcher").open("ab") as log:
-        return subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "tools.agent.launcher",
-                "--dir",
-                str(files.cluster),
-                "--name",
-                files.worker,
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    lock = locks.take(files.launcher_lock)
+    if lock is None:
+        return None
+    arguments = ["--dir", str(files.cluster), "--name", files.worker, "--lock", str(lock)]
+    try:
+        with files.log("launcher").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "tools.agent.launcher", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                pass_fds=(lock,),
+            )
+        locks.write_holder(lock, process.pid)
+    finally:
+        os.close(lock)
+    return process

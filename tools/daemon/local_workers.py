@@ -5,7 +5,6 @@ and so on.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -16,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from domain.errors import StoreUnavailable
-from tools.agent import sockets
+from tools.agent import locks, sockets
 from tools.agent.files import WorkerFiles
 from tools.agent.messages import ToLauncher, line_of
 from tools.daemon.config import ClusterFiles
@@ -24,6 +23,7 @@ from tools.daemon.config import ClusterFiles
 PREFIX = "local"
 STOP_S = 20.0
 LOOK_S = 0.01
+ASK_AGAIN_S = 0.2
 
 
 def start_missing(files: ClusterFiles, count: int, slots: int | None) -> list[str]:
@@ -35,37 +35,29 @@ def start_missing(files: ClusterFiles, count: int, slots: int | None) -> list[st
 
 
 def _start(files: WorkerFiles, slots: int | None) -> bool:
-    if is_locked(files.agent_lock):
-        return False
     files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    arguments = ["--dir", str(files.cluster), "--name", files.worker]
+    lock = locks.take(files.agent_lock)
+    if lock is None:
+        return False
+    arguments = ["--dir", str(files.cluster), "--name", files.worker, "--lock", str(lock)]
     if slots is not None:
         arguments += ["--slots", str(slots)]
-    with files.log("agent").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tools.agent", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    try:
+        with files.log("agent").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "tools.agent", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                pass_fds=(lock,),
+            )
+        locks.write_holder(lock, process.pid)
+    finally:
+        os.close(lock)
     # Nobody waits for it: it outlives this process, and a later one finds it by its lock.
     process.returncode = 0
     return True
-
-
-def is_locked(path: Path) -> bool:
-    """
-    Tell whether a living process holds the lock on a file.
-    """
-    try:
-        with path.open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 def stop_all(files: ClusterFiles) -> dict[str, int]:
@@ -83,11 +75,16 @@ def stop_all(files: ClusterFiles) -> dict[str, int]:
 
 
 def _stop_agent(worker: WorkerFiles) -> bool:
-    if not is_locked(worker.agent_lock):
+    if not locks.is_locked(worker.agent_lock):
         return False
-    with suppress(ProcessLookupError, ValueError):
-        os.kill(int(worker.agent_lock.read_text(encoding="ascii")), signal.SIGTERM)
-    _wait(lambda: not is_locked(worker.agent_lock), f"agent of {worker.worker}", worker.agent_lock)
+
+    def ask() -> None:
+        pid = locks.holder(worker.agent_lock)
+        if pid:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+
+    _ask_until_gone(ask, f"agent of {worker.worker}", worker.agent_lock)
     return True
 
 
@@ -95,24 +92,31 @@ def _stop_launcher(worker: WorkerFiles) -> bool:
     """
     Tell a launcher to end with all its jobs; their ends stay in its journal.
     """
-    if not is_locked(worker.launcher_lock):
+    if not locks.is_locked(worker.launcher_lock):
         return False
-    with suppress(OSError), sockets.connect(worker.launcher_socket, timeout_s=STOP_S) as link:
-        link.sendall(line_of(ToLauncher(quit=True)))
-        _wait(
-            lambda: not is_locked(worker.launcher_lock),
-            f"launcher of {worker.worker}",
-            worker.launcher_lock,
-        )
+
+    def ask() -> None:
+        # One that is still on its way doesn't listen yet.
+        with suppress(OSError), sockets.connect(worker.launcher_socket, timeout_s=1.0) as link:
+            link.sendall(line_of(ToLauncher(quit=True)))
+            link.recv(1)
+
+    _ask_until_gone(ask, f"launcher of {worker.worker}", worker.launcher_lock)
     return True
 
 
-def _wait(is_gone: Callable[[], bool], what: str, path: Path) -> None:
+def _ask_until_gone(ask: Callable[[], None], what: str, lock: Path) -> None:
+    """
+    Ask a process to end, now and again, until it has.
+    """
     deadline = time.monotonic() + STOP_S
-    while not is_gone():
-        if time.monotonic() > deadline:
-            pid = path.read_text(encoding="ascii").strip()
-            raise StoreUnavailable(
-                what, str(path), f"process {pid} doesn't end", "Kill it: kill -9."
-            )
+    ask_at = 0.0
+    while locks.is_locked(lock):
+        now = time.monotonic()
+        if now > deadline:
+            found = f"process {locks.holder(lock)} doesn't end"
+            raise StoreUnavailable(what, str(lock), found, "Kill it: kill -9.")
+        if now >= ask_at:
+            ask()
+            ask_at = now + ASK_AGAIN_S
         time.sleep(LOOK_S)

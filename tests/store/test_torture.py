@@ -26,7 +26,7 @@ def test_reading_without_checksums_is_caught(tmp_path: Path) -> None:
     """
     The sabotage of the harness above.
     """
-    assert damage.run(tmp_path, tries=150, seed=1, kinds=("bit",), sabotage=True).violations
+    assert damage.run(tmp_path, tries=80, seed=1, kinds=("bit",), sabotage=True).violations
 
 
 def test_tampering_is_shown(tmp_path: Path) -> None:
@@ -49,16 +49,16 @@ def test_bad_snapshots_are_skipped_by_name(tmp_path: Path) -> None:
     """
     Promise 11.
     """
-    outcome = bad_snapshots.run(tmp_path, tries=200, seed=1)
+    outcome = bad_snapshots.run(tmp_path, tries=100, seed=1)
 
-    assert (200, 0) == (outcome.tries, outcome.violations), outcome.first
+    assert (100, 0) == (outcome.tries, outcome.violations), outcome.first
 
 
 def test_trusting_every_snapshot_is_caught(tmp_path: Path) -> None:
     """
     The sabotage of the harness above.
     """
-    assert bad_snapshots.run(tmp_path, tries=300, seed=1, sabotage=True).violations
+    assert bad_snapshots.run(tmp_path, tries=150, seed=1, sabotage=True).violations
 
 
 @pytest.mark.slow

@@ -40,14 +40,14 @@ def run(directory: Path, *, tries: int, seed: int, sabotage: bool = False) -> Ou
     whole = {entry.position: entry.path.read_bytes() for entry in store.entries()}
     paths = {entry.position: entry.path for entry in store.entries()}
     outcome = Outcome()
-    original = snapshots.read_snapshot
+    original = vars(snapshots)["read_snapshot"]
     if sabotage:
-        snapshots.read_snapshot = _read_unchecked
+        vars(snapshots)["read_snapshot"] = _read_unchecked
     try:
         for number in range(tries):
             _try(store, states, whole, paths, number, chance, outcome)
     finally:
-        snapshots.read_snapshot = original
+        vars(snapshots)["read_snapshot"] = original
     return outcome
 
 

@@ -1,0 +1,3 @@
+"""
+Programs for those who work on XCE itself.
+"""

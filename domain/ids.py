@@ -100,6 +100,41 @@ def resource_stream(name: str) -> str:
     return f"resource:{name}"
 
 
+def user_stream(name: str) -> str:
+    """
+    Return the stream of a user.
+    """
+    return f"user:{name}"
+
+
+def group_stream(name: str) -> str:
+    """
+    Return the stream of a user group.
+    """
+    return f"group:{name}"
+
+
+def project_stream(path: str) -> str:
+    """
+    Return the stream of a project.
+    """
+    return f"project:{path}"
+
+
+def limit_stream(name: str) -> str:
+    """
+    Return the stream of a limit.
+    """
+    return f"limit:{name}"
+
+
+def profile_stream(name: str) -> str:
+    """
+    Return the stream of an application profile.
+    """
+    return f"profile:{name}"
+
+
 def entity_of_stream(stream: str) -> tuple[str, str]:
     """
     Return the kind of entity and its name (a job id for jobs); the name is "" for a singleton

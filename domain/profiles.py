@@ -9,9 +9,10 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from domain.amounts import TimeUs
+from domain.errors import Refused
 from domain.event import Value
 from domain.jobs import EnvironmentVariable, ExitRules, JobLimits, Tasks, Text
-from domain.resreq.merge import Mark
+from domain.resreq.merge import Mark, check_profile
 from domain.resreq.syntax import Requirement
 
 Shell = Annotated[str, StringConstraints(max_length=65_536)]
@@ -61,3 +62,20 @@ class ProfileSpec(Value):
     env_mark: Mark = Mark.DEFAULT
     allows_job_exec: bool = True
     description: Annotated[str, Field(max_length=512)] = ""
+
+
+def check_profile_spec(profile: ProfileSpec) -> None:
+    """
+    Do nothing when a profile makes sense.
+
+    Raises:
+        Refused: A mark doesn't suit its value, or its tasks contradict each other.
+    """
+    for name in (mark for mark in ProfileSpec.model_fields if mark.endswith("_mark")):
+        if getattr(profile, name) is Mark.SELECT and name != "resreq_mark":
+            raise Refused(name, "only a requirement can be ANDed", Mark.SELECT.value)
+    if profile.requirement is not None:
+        check_profile(profile.requirement, profile.resreq_mark)
+    least, most = profile.tasks_min or 1, profile.tasks_max
+    if most is not None and most < least:
+        raise Refused("tasks_max", "must not be below tasks_min", most)

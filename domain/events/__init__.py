@@ -2,6 +2,34 @@
 Every event there is, by family. Importing this package fills the registry.
 """
 
-from domain.events import jobs, log, queues, refusals, resources, scheduler, session, workers
+from domain.events import (
+    groups,
+    jobs,
+    limits,
+    log,
+    profiles,
+    projects,
+    queues,
+    refusals,
+    resources,
+    scheduler,
+    session,
+    users,
+    workers,
+)
 
-__all__ = ["jobs", "log", "queues", "refusals", "resources", "scheduler", "session", "workers"]
+__all__ = [
+    "groups",
+    "jobs",
+    "limits",
+    "log",
+    "profiles",
+    "projects",
+    "queues",
+    "refusals",
+    "resources",
+    "scheduler",
+    "session",
+    "users",
+    "workers",
+]

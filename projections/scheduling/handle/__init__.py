@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from projections.scheduling.handle import jobs, reports, settings
+from projections.scheduling.handle import jobs, policies, reports, settings
 from projections.scheduling.handle.answers import NewEvents
 from projections.scheduling.state import State
 
@@ -19,4 +19,5 @@ HANDLE: Final[dict[type[Any], Handle]] = {
     **settings.HANDLE,
     **jobs.HANDLE,
     **reports.HANDLE,
+    **policies.HANDLE,
 }

@@ -37,13 +37,19 @@ def with_requirement(state: State, spec: JobSpec) -> JobSpec:
         return spec
     requirement = state.parsed.get(spec.resreq)
     if requirement is None:
-        requirement = _parsed(state, spec.resreq)
+        requirement = parsed(state, spec.resreq)
         state.remember_parsed(spec.resreq, requirement)
     _check_tasks(spec, requirement)
     return spec.model_copy(update={"requirement": requirement})
 
 
-def _parsed(state: State, texts: tuple[str, ...]) -> Requirement:
+def parsed(state: State, texts: tuple[str, ...]) -> Requirement:
+    """
+    Return texts parsed and checked against what the cluster has.
+
+    Raises:
+        Refused: They aren't understood, name what nobody has, or ask for what can't be done.
+    """
     catalogue = state.catalogue
     settings = catalogue.parse_settings(state.settings().memory_unit)
     requirement = check(parse(texts, settings=settings), catalogue, texts=texts)

@@ -75,6 +75,8 @@ def _with_one_job(case: Fields) -> Fields:
     )
     is_running = ended is not None or case.get("state") == "RUN"
     job: Fields = {name: case[name] for name in ("n", "q", "W") if name in case}
+    if "over" in case:
+        job = {**job, "over": case["over"]}
     if "from" in case:
         job = {**job, "q": case["from"]}
     if not is_running:
@@ -104,10 +106,15 @@ def _of_case(case: Fields, make_trial: MakeTrial) -> list[str]:
         trial.happen(step)
         trial.cycle()
         found += compare(mapping_of(step.get("expect")), trial.observe())
-    expect = mapping_of(case.get("expect"))
+    expect: Fields = mapping_of(case.get("expect"))
     if "killed_at" in expect:
         found += _kill_differences(trial, whole_of(expect["killed_at"]))
     expect = {name: value for name, value in expect.items() if name not in SEEN_ELSEWHERE}
+    if "over" in case and "code" in expect:
+        # Of a job over its limit the number of the reason is meant, not an exit code.
+        expect["term_number"] = expect.pop("code")
+    if "signals" in expect:
+        raise NotYet("the signals of a kill")
     if _needs_a_cycle(expect):
         trial.cycle()
     return found + compare(expect, trial.observe())

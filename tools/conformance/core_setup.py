@@ -15,11 +15,9 @@ from domain.amounts import MEM, Amount, Attribute, HostResource
 from domain.arrays import parse_job_name
 from domain.cluster import ClusterSettings
 from domain.commands import JoinWorker
-from domain.jobs import ExitRules, HostChoice, JobSpec
-from domain.queues import QueueSpec
+from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
 from domain.units import MILLI, MINUTE_US, MemoryUnit, parse_milli
-from domain.windows import Windows, parse_windows
 from tools.conformance.names import used_in
 from tools.conformance.trial import NotYet
 from tools.conformance.values import (
@@ -39,17 +37,23 @@ MB_MILLI: Final = MemoryUnit.MB.kib * MILLI
 
 LOADS: Final = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it")
 
+OVER_US: Final = 10 * MINUTE_US
+OVER_LIMITS: Final[dict[str, dict[str, int]]] = {
+    "memlimit": {"memory_kib": 1024},
+    "swaplimit": {"swap_kib": 1024},
+    "cpulimit": {"cpu_us": MINUTE_US},
+    "processlimit": {"processes": 1},
+    "threadlimit": {"threads": 1},
+}
+"""The limit of a job that is to be over it."""
+
 KNOWN_HOST: Final = {
     "name", "slots", "mem", "maxmem", "type", "model", "status", "ncpus", "bool", "str", "num",
     "load_available",
 }  # fmt: skip
 KNOWN_JOB: Final = {
     "id", "n", "R", "q", "m", "user", "sp", "project", "just_submitted", "submit", "W", "b", "x",
-    "w", "J", "rerunnable",
-}  # fmt: skip
-KNOWN_QUEUE: Final = {
-    "name", "PRIORITY", "status", "RUN_WINDOW", "DISPATCH_WINDOW", "IGNORE_DEADLINE", "RUNLIMIT",
-    "REQUEUE_EXIT_VALUES", "SUCCESS_EXIT_VALUES", "RERUNNABLE",
+    "w", "J", "rerunnable", "over", "hold",
 }  # fmt: skip
 KNOWN_PARAMS: Final = {"reserve_per_task", "accept_interval"}
 KNOWN_APP: Final = {"REQUEUE_EXIT_VALUES", "SUCCESS_EXIT_VALUES"}
@@ -101,31 +105,6 @@ def settings_of(case: Fields) -> ClusterSettings:
     return ClusterSettings.model_validate(
         {name: values[name] for name in values if name in known}, strict=False
     )
-
-
-def queue_of(queue: Fields) -> QueueSpec:
-    """
-    Return a queue.
-    """
-    only(queue, KNOWN_QUEUE, "queue")
-    status = text_of(queue.get("status") or "Open:Active")
-    limits = [whole_of(each) for each in items_of(queue.get("RUNLIMIT"))]
-    return QueueSpec(
-        priority=whole_of(queue.get("PRIORITY", 30)),
-        is_open=status.startswith("Open"),
-        is_active=status.endswith(":Active"),
-        run_windows=_windows(queue.get("RUN_WINDOW")),
-        dispatch_windows=_windows(queue.get("DISPATCH_WINDOW")),
-        ignore_deadline=bool(queue.get("IGNORE_DEADLINE")),
-        run_limit_max_us=limits[-1] * MINUTE_US if limits else None,
-        run_limit_default_us=limits[0] * MINUTE_US if limits else None,
-        exits=exits_of(queue),
-        rerunnable=bool(queue.get("RERUNNABLE")),
-    )
-
-
-def _windows(text: object) -> Windows | None:
-    return None if text is None else parse_windows(text_of(text))
 
 
 def exits_of(fields: Fields) -> ExitRules | None:
@@ -237,10 +216,11 @@ def job_of(job: Fields, name: str, case: Fields) -> JobSpec:
     base, array = parse_job_name(text_of(job["J"])) if "J" in job else (name, None)
     app = mapping_of(case.get("app"))
     only(app, KNOWN_APP, "app")
+    over = text_of(job.get("over"))
     return JobSpec(
         user=text_of(job.get("user", "u1")),
         queue=text_of(job.get("q", "normal")),
-        project=text_of(job.get("project", "")),
+        project=text_of(job.get("project", "p1")),
         name=base,
         tasks_min=least,
         tasks_max=most,
@@ -250,13 +230,20 @@ def job_of(job: Fields, name: str, case: Fields) -> JobSpec:
         submit_model="M1",
         is_exclusive=bool(job.get("x")),
         user_priority=whole_of(job.get("sp", 0)),
-        run_limit_us=_minutes_us(job.get("W")),
-        begin_us=None,
+        run_limit_us=OVER_US if over == "runlimit" else _minutes_us(job.get("W")),
+        begin_us=_moment_us(job.get("b")),
+        deadline_us=BEGIN_US + OVER_US if over == "termination_deadline" else None,
+        limits=JobLimits.model_validate(OVER_LIMITS[over]) if over in OVER_LIMITS else None,
+        hold=bool(job.get("hold")),
         array=array,
         dependency_text=text_of(job.get("w", "")),
         exits=exits_of(app),
         rerunnable=bool(job["rerunnable"]) if "rerunnable" in job else None,
     )
+
+
+def _moment_us(minute: object) -> int | None:
+    return None if minute is None else BEGIN_US + whole_of(minute) * MINUTE_US
 
 
 def _minutes_us(value: object) -> int | None:

@@ -32,6 +32,7 @@ from domain.commands import (
     SwitchJob,
     WorkerReport,
 )
+from domain.commands.policies import DefineLimit, DefineUser
 from domain.envelope import Stamped
 from domain.errors import Denied, Refused
 from domain.event import Event
@@ -47,19 +48,21 @@ from domain.job_states import WAITING, JobState
 from domain.resources import ResourceScope
 from domain.units import MINUTE_US
 from projections.scheduling.core import Core
+from projections.scheduling.handle import HANDLE
 from projections.scheduling.plugins import Plugins
 from projections.scheduling.records import JobRecord
+from tools.conformance.core_policies import limit_of, queue_of, user_of
 from tools.conformance.core_setup import (
     BEGIN_US,
     MB_MILLI,
+    OVER_US,
     host_of,
     job_of,
     load_of,
-    queue_of,
     resources_of,
     settings_of,
 )
-from tools.conformance.core_view import MemoryOfHost, memory_of, see_jobs
+from tools.conformance.core_view import MemoryOfHost, memory_of, see_hosts, see_jobs
 from tools.conformance.observed import Observed
 from tools.conformance.trial import NotYet
 from tools.conformance.values import (
@@ -76,7 +79,7 @@ ONLY_OF_RUNNING: Final = ("alloc", "used", "reported_after")
 STEPS_MAX: Final = 10_000
 ADMINISTRATOR: Final = "admin"
 
-NOT_YET: Final = ("users", "limits", "suspended", "causes")
+NOT_YET: Final = ("suspended",)
 """Parts of a case that can't be set up yet: none is left out silently."""
 
 
@@ -118,13 +121,21 @@ class CoreTrial:
             queues = [{"name": "normal"}, *queues]
         for queue in queues:
             self._command(DefineQueue(queue=text_of(queue.get("name")), spec=queue_of(queue)))
+        for user in mappings_of(self.case.get("users")):
+            self._command(DefineUser(user=text_of(user.get("name")), spec=user_of(user)))
         cluster = mapping_of(self.case.get("cluster"))
         for descriptor in resources_of(self.case):
             self._command(DefineResource(descriptor=descriptor))
         for host in mappings_of(cluster.get("hosts")):
             self._join(host)
+        for limit in mappings_of(self.case.get("limits")):
+            name, spec = limit_of(limit)
+            self._command(DefineLimit(limit=name, spec=spec))
         for job in mappings_of(self.case.get("running")):
             self.run(job)
+        for name, code in mapping_of(self.case.get("ended")).items():
+            self.run({"id": name})
+            self._end(name, exit_code=whole_of(code))
 
     def _join(self, host: Fields) -> None:
         join = host_of(host)
@@ -195,9 +206,6 @@ class CoreTrial:
             return
         try:
             spec = job_of(job, name, self.case)
-            if "b" in job:
-                begin_us = BEGIN_US + whole_of(job["b"]) * MINUTE_US
-                spec = spec.model_copy(update={"begin_us": begin_us})
             made = self._command(SubmitJob(spec=spec))
         except Refused:
             self.rejected.append(name)
@@ -268,6 +276,7 @@ class CoreTrial:
             "exit": self._exit,
             "killed": lambda job, value, _: self._end(job, signal=whole_of(value)),
             "host_unavail": self._lose,
+            "over": self._exceed,
         }
 
     def _stop(self, job: str, value: object, by: str) -> None:
@@ -311,6 +320,27 @@ class CoreTrial:
         record = self._record(job)
         self._report(JobFinishedReport, record, exit_code=exit_code, signal=signal)
         self._until(lambda: not record.requeue_why)
+
+    def _exceed(self, job: str, value: object, by: str) -> None:
+        """
+        Let a job go over the limit that it was submitted with.
+        """
+        del by
+        record = self._record(job)
+        use = {"cpu_us": 2 * OVER_US, "processes": 9, "threads": 9}
+        known = {name: use[name] for name in use if name in JobUsage.model_fields}
+        if value == "threadlimit" and "threads" not in known:
+            raise NotYet("reports of threads")
+        amounts = tuple(Amount(resource=name, milli=9 * MB_MILLI) for name in (MEM, "swp"))
+        usage = JobUsage.model_validate(
+            {"job_id": record.job_id, "attempt": record.attempt, "amounts": amounts, **known}
+        )
+        if value in {"runlimit", "termination_deadline"}:
+            self.now_us += OVER_US
+        else:
+            worker = self.core.state.hosts[0].name
+            self._command(WorkerReport(worker=worker, incarnation=1, jobs=(usage,)))
+        self._until(lambda: record.state is JobState.EXIT)
 
     def _lose(self, host: str, value: object, by: str) -> None:
         del value, by
@@ -374,6 +404,7 @@ class CoreTrial:
             error=self.error,
         )
         names = [name for name in self.ids if not name.startswith("_")]
+        see_hosts(self.core.state, seen)
         see_jobs(self.core.state, {name: self._record(name) for name in names}, seen)
         return seen
 
@@ -398,6 +429,8 @@ class CoreTrial:
     # -------------------------------------------------------------------------------------- helpers
 
     def _command(self, command: Any, by: str = ADMINISTRATOR) -> list[Stamped]:
+        if type(command) not in HANDLE:
+            raise NotYet(f"the command {type(command).__name__}")
         found = self.core.handle(command, actor=by, now_us=self.now_us)
         return [self._apply(stream, event, by) for stream, event in found]
 

@@ -5,12 +5,14 @@ What can be seen of our core: jobs, why they wait, and the memory of hosts, in t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from domain.amounts import MEM
 from domain.job_states import LIVE, WAITING
 from domain.reasons import NOTES, PendReason
+from domain.terminations import Termination
 from domain.units import MILLI, MINUTE_US
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
@@ -20,6 +22,10 @@ from tools.conformance.observed import Observed, Waiting
 
 WITH_RESOURCE: Final = frozenset({"HOST_JOB_RUSAGE", "HOST_QUE_RUSAGE", "RES_SHORT", "HOST_LOAD"})
 """Codes that the vectors write with the name of a resource."""
+
+
+LIMITED: Final = frozenset({"slots", "jobs", "tasks", "mem", "swp", "tmp"})
+"""What limits count under names that LSF writes in capitals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,24 @@ def see_jobs(state: State, records: Mapping[str, JobRecord], seen: Observed) -> 
     seen.order = [name for name, _ in sorted(lasting, key=lambda each: _place_of(each[1]))]
 
 
+def see_hosts(state: State, seen: Observed) -> None:
+    """
+    Note the status of each host, by the first cause that keeps jobs away.
+    """
+    for worker in state.hosts:
+        number = worker.number
+        status = "ok"
+        if state.capacity.used[number] >= state.capacity.slots[number]:
+            status = "closed_Full"
+        if state.capacity.exclusive[number]:
+            status = "closed_Excl"
+        if worker.closed:
+            status = "closed_Adm"
+        if worker.unreachable_us is not None:
+            status = "unreach"
+        seen.host_status[worker.name] = "unavail" if worker.left else status
+
+
 def _see_job(state: State, name: str, record: JobRecord, seen: Observed) -> None:
     seen.states[name] = record.state.value
     seen.queues[name] = record.spec.queue
@@ -63,6 +87,8 @@ def _see_job(state: State, name: str, record: JobRecord, seen: Observed) -> None
     limit_us = state.run_limit_us(record)
     seen.run_limits_min[name] = None if limit_us is None else limit_us // MINUTE_US
     seen.exit_codes[name] = shown_exit(record)
+    with suppress(ValueError):
+        seen.term_numbers[name] = Termination(record.why).number
     least, most = record.spec.tasks_min, record.spec.tasks_max
     seen.tasks[name] = least if least == most else [least, most]
     seen.dependencies[name] = record.spec.dependency_text or None
@@ -121,5 +147,6 @@ def code_of(reason: PendReason, available_milli: int = 0) -> str:
     if code == "HOST_SLOTS":
         return "HOST_LESS_SLOTS" if available_milli else "HOST_JOB_LIMIT"
     if code == "RES_LIMIT":
-        return f"{code}({reason.detail},{reason.resource})"
+        resource = reason.resource
+        return f"{code}({reason.detail},{resource.upper() if resource in LIMITED else resource})"
     return f"{code}({reason.resource})" if code in WITH_RESOURCE else code

@@ -56,6 +56,7 @@ class Observed:
         suspended_for: Why each suspended job is (SUSP_...).
         queues: The queue of each job.
         run_limits_min: The run limit of each job in minutes, None without one.
+        term_numbers: The number of why each ended job ended, where there is one.
         exit_codes: The exit code of each ended job, None where a signal ended it.
         tasks: What each job asks for: a count, or the fewest and the most.
         dependencies: What each job waits for, as written, None for nothing.
@@ -77,6 +78,7 @@ class Observed:
     suspended_for: dict[str, str] = field(default_factory=dict)
     queues: dict[str, str] = field(default_factory=dict)
     run_limits_min: dict[str, int | None] = field(default_factory=dict)
+    term_numbers: dict[str, int] = field(default_factory=dict)
     exit_codes: dict[str, int | None] = field(default_factory=dict)
     tasks: dict[str, int | list[int]] = field(default_factory=dict)
     dependencies: dict[str, str | None] = field(default_factory=dict)
@@ -309,6 +311,7 @@ COMPARISONS: Final[dict[str, Compare]] = {
     "runlimit_min": _of_only("run limit in minutes", lambda seen: seen.run_limits_min),
     "n": _of_only("tasks", lambda seen: seen.tasks),
     "code": _of_only("exit code", lambda seen: seen.exit_codes),
+    "term_number": _of_only("number of its end", lambda seen: seen.term_numbers),
     "dependency": _of_only("dependency", lambda seen: seen.dependencies),
     "queue_order": lambda expected, seen: differing(
         "order", list(texts_of(expected)), list(seen.order)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from tools.conformance.causes import with_causes
 from tools.conformance.core_trial import CoreTrial
 from tools.conformance.features import refuse_left_out
 from tools.conformance.observed import Observed, compare
@@ -43,7 +44,7 @@ def differences_with(vector: Vector, make_trial: MakeTrial) -> list[str]:
     found = []
     for label, case in cases_of(vector.fields):
         try:
-            lines = _of_case(with_defaults(case), make_trial)
+            lines = _of_case(with_defaults(with_causes(case)), make_trial)
         except NotYet as missing:
             lines = [f"not yet: {missing}"]
         found += [f"{label} {line}".strip() for line in lines]

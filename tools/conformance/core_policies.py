@@ -1,0 +1,163 @@
+"""
+Turn what a vector says of queues, users and limits into our own.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from domain.limits import JOBS, SLOTS, Basis, LimitAmount, LimitSpec, Scope
+from domain.name_lists import NameList, parse_names
+from domain.queues import QueueLimits, QueueSpec
+from domain.units import MILLI, MINUTE_US, parse_milli
+from domain.users import UserSpec
+from domain.windows import Windows, parse_windows
+from tools.conformance.core_setup import MB_MILLI, exits_of, only
+from tools.conformance.trial import NotYet
+from tools.conformance.values import (
+    Fields,
+    Malformed,
+    items_of,
+    mapping_of,
+    text_of,
+    texts_of,
+    whole_of,
+)
+
+KNOWN_QUEUE: Final = {
+    "name", "PRIORITY", "status", "RUN_WINDOW", "DISPATCH_WINDOW", "IGNORE_DEADLINE", "RUNLIMIT",
+    "REQUEUE_EXIT_VALUES", "SUCCESS_EXIT_VALUES", "RERUNNABLE", "QJOB_LIMIT", "UJOB_LIMIT",
+    "HJOB_LIMIT", "PJOB_LIMIT", "TASKLIMIT", "HOSTS", "USERS", "EXCLUSIVE", "HOSTLIMIT_PER_JOB",
+}  # fmt: skip
+DIMENSIONS: Final = {
+    "USER": "users", "QUEUE": "queues", "HOST": "hosts", "PROJECT": "projects", "APP": "profiles",
+}  # fmt: skip
+MEMORY_AMOUNTS: Final = ("MEM", "SWP", "TMP")
+
+
+def queue_of(queue: Fields) -> QueueSpec:
+    """
+    Return a queue.
+    """
+    only(queue, KNOWN_QUEUE, "queue")
+    status = text_of(queue.get("status") or "Open:Active")
+    run_limits = [whole_of(each) for each in items_of(queue.get("RUNLIMIT"))]
+    least, default, most = _task_limits(queue.get("TASKLIMIT"))
+    hosts_max = queue.get("HOSTLIMIT_PER_JOB")
+    return QueueSpec(
+        priority=whole_of(queue.get("PRIORITY", 30)),
+        is_open=status.startswith("Open"),
+        is_active=status.endswith(":Active"),
+        run_windows=_windows(queue.get("RUN_WINDOW")),
+        dispatch_windows=_windows(queue.get("DISPATCH_WINDOW")),
+        ignore_deadline=bool(queue.get("IGNORE_DEADLINE")),
+        run_limit_max_us=run_limits[-1] * MINUTE_US if run_limits else None,
+        run_limit_default_us=run_limits[0] * MINUTE_US if run_limits else None,
+        exits=exits_of(queue),
+        rerunnable=bool(queue.get("RERUNNABLE")),
+        limits=_queue_limits(queue),
+        tasks_min=least,
+        tasks_default=default,
+        tasks_max=most,
+        hosts_max=None if hosts_max is None else whole_of(hosts_max),
+        hosts=_names(queue.get("HOSTS")),
+        users=_names(queue.get("USERS")),
+        allows_exclusive=bool(queue.get("EXCLUSIVE")),
+    )
+
+
+def _windows(text: object) -> Windows | None:
+    return None if text is None else parse_windows(text_of(text))
+
+
+def _names(value: object) -> NameList | None:
+    return None if value is None else parse_names(" ".join(texts_of(value)))
+
+
+def _task_limits(value: object) -> tuple[int | None, int | None, int | None]:
+    """
+    Return least, default and most of ``[[least [default]] most]``.
+    """
+    limits = [whole_of(each) for each in items_of(value)]
+    if len(limits) > 3:
+        raise Malformed(f"TASKLIMIT has at most three values, not {limits}")
+    most = limits[-1] if limits else None
+    least = limits[0] if len(limits) > 1 else None
+    return least, limits[1] if len(limits) == 3 else None, most
+
+
+def _queue_limits(queue: Fields) -> QueueLimits | None:
+    names = {"QJOB_LIMIT": "slots", "UJOB_LIMIT": "user_slots", "HJOB_LIMIT": "host_slots"}
+    found = {ours: whole_of(queue[theirs]) for theirs, ours in names.items() if theirs in queue}
+    if "PJOB_LIMIT" in queue:
+        found["processor_slots_milli"] = parse_milli(text_of(queue["PJOB_LIMIT"]))
+    return QueueLimits.model_validate(found) if found else None
+
+
+# ------------------------------------------------------------------------------- limits and users
+
+
+def limit_of(limit: Fields) -> tuple[str, LimitSpec]:
+    """
+    Return the name and the definition of a limit.
+    """
+    scopes: dict[str, Scope] = {}
+    amounts: list[LimitAmount] = []
+    windows = None
+    for field, value in limit.items():
+        if field == "WINDOW":
+            windows = _windows(value)
+        elif field != "NAME" and not _take_scope(field, value, scopes):
+            amounts += _amounts(field, value)
+    spec = LimitSpec.model_validate(
+        {**scopes, "amounts": tuple(amounts), "windows": windows}, strict=False
+    )
+    return text_of(limit.get("NAME")), spec
+
+
+def _take_scope(field: str, value: object, scopes: dict[str, Scope]) -> bool:
+    """
+    Take a dimension: USERS lists those who share, PER_USER those who each have the budget.
+    """
+    word = field.removeprefix("PER_").removesuffix("S")
+    if word not in DIMENSIONS:
+        return False
+    names = _names(value)
+    assert names is not None
+    scopes[DIMENSIONS[word]] = Scope(names=names, is_each=field.startswith("PER_"))
+    return True
+
+
+def _amounts(field: str, value: object) -> list[LimitAmount]:
+    if field == "RESOURCE":
+        resources = mapping_of(value).items()
+        return [
+            LimitAmount(resource=name, milli=parse_milli(text_of(each))) for name, each in resources
+        ]
+    if field in {"SLOTS", "JOBS"}:
+        name = SLOTS if field == "SLOTS" else JOBS
+        return [LimitAmount(resource=name, milli=whole_of(value) * MILLI)]
+    if field == "SLOTS_PER_PROCESSOR":
+        milli = parse_milli(text_of(value))
+        return [LimitAmount(resource=SLOTS, milli=milli, basis=Basis.PER_PROCESSOR)]
+    if field not in MEMORY_AMOUNTS:
+        raise NotYet(f"limit with {field}")
+    name = field.lower()
+    if text_of(value).endswith("%"):
+        milli = parse_milli(text_of(value).rstrip("%"))
+        return [LimitAmount(resource=name, milli=milli, basis=Basis.PERCENT)]
+    return [LimitAmount(resource=name, milli=whole_of(value) * MB_MILLI)]
+
+
+def user_of(user: Fields) -> UserSpec:
+    """
+    Return a user.
+    """
+    only(user, {"name", "MAX_JOBS", "JL_P"}, "user")
+    per_processor = user.get("JL_P")
+    return UserSpec(
+        slots_max=None if "MAX_JOBS" not in user else whole_of(user["MAX_JOBS"]),
+        processor_slots_max_milli=None
+        if per_processor is None
+        else parse_milli(text_of(per_processor)),
+    )

@@ -20,6 +20,7 @@ from store.chain import digest_within, genesis
 from store.embedded.environment import Environment
 from store.embedded.recorder import EmbeddedApplicationRecorder
 from store.embedded.rows import Row as StoredRow
+from store.polling import PollingSubscription
 from store.segments import Segment
 from store.space import Space, space_at
 
@@ -336,7 +337,7 @@ class RecorderEngine:
         """
         Return a subscription to the notifications after a position.
         """
-        return self._recorder.subscribe(gt=after)
+        return PollingSubscription(self._recorder, gt=after)
 
     def close(self) -> None:
         """

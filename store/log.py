@@ -199,7 +199,8 @@ class EventLog:
             checked: Decode and compare every event before it is committed.
             writable: Whether this process appends.
         """
-        engine = RecorderEngine(recorder, log_id=log_id)
+        with translated():
+            engine = RecorderEngine(recorder, log_id=log_id)
         return cls(
             engine, path=None, lock=None, epoch=None, is_writable=writable, is_checked=checked
         )

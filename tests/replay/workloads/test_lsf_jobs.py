@@ -184,6 +184,15 @@ def test_a_job_that_went_back_to_pending_counts_from_its_last_start(tmp_path: Pa
     assert ([20], [0]) == (list(workload.jobs.run_s), list(workload.jobs.status))
 
 
+def test_a_job_that_is_killed_after_it_went_back_to_pending_never_ran(tmp_path: Path) -> None:
+    """
+    Its end isn't that of the start before.
+    """
+    workload = events(tmp_path, new(), start(110), status(120, 1), status(150, 32, end=150))
+
+    assert (0, 1) == (len(workload.jobs), workload.left_out.run_time_negative)
+
+
 def test_a_switched_job_is_in_its_last_queue(tmp_path: Path) -> None:
     """
     JOB_SWITCH names the user first.

@@ -5,6 +5,14 @@ use.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+from domain.amounts import MEM
+from domain.resreq import parse
+from domain.resreq.syntax import RusageTerm
+from domain.resreq.timing import reserved_milli_at
+from domain.units import MILLI, MINUTE_US
+from tools.conformance.core_setup import MB_MILLI
 from tools.conformance.core_trial import CoreTrial
 from tools.conformance.features import refuse_left_out
 from tools.conformance.values import (
@@ -15,10 +23,12 @@ from tools.conformance.values import (
     differing,
     mapping_of,
     mappings_of,
+    text_of,
     whole_of,
 )
 
-AVAILABLE = ("available", "slack", "charged")
+TIMES = ("at", "at_min", "minute", "t_min", "elapsed_min", "run_min")
+"""Fields that may hold how long a job has run."""
 
 
 def differences(vector: Vector) -> list[str]:
@@ -28,10 +38,42 @@ def differences(vector: Vector) -> list[str]:
     refuse_left_out(vector)
     found = []
     for label, case in cases_of(vector.fields):
-        if "host" not in case:
-            raise Malformed("nothing is known of accounting without a host")
-        found += [f"{label} {line}".strip() for line in _of_case(case)]
+        if "duration" in case or "duration_min" in case or "rusage[" in text_of(case.get("R")):
+            lines = _of_reservation(case)
+        elif "host" in case:
+            lines = _of_case(case)
+        else:
+            raise Malformed("nothing is known of accounting without a host or a duration")
+        found += [f"{label} {line}".strip() for line in lines]
     return found
+
+
+def _of_reservation(case: Fields) -> list[str]:
+    """
+    Return what differs in what a reservation is worth after some run time, in minutes.
+
+    Expected is one amount at the case's time, or amounts by minute.
+    """
+    term = _term_of(case)
+    at = next((case[name] for name in TIMES if name in case), None)
+    expect = mapping_of(case.get("expect"))
+    wanted = dict(expect) if at is None else dict.fromkeys([at], next(iter(expect.values())))
+    found = []
+    for minute, amount in wanted.items():
+        milli = reserved_milli_at(term, int(text_of(minute)) * MINUTE_US)
+        shown = Fraction(milli, MB_MILLI if term.resource == MEM else MILLI)
+        found += differing(f"reserved at minute {minute}", Fraction(text_of(amount)), shown)
+    return found
+
+
+def _term_of(case: Fields) -> RusageTerm:
+    text = text_of(case.get("R"))
+    if not text:
+        duration = text_of(case.get("duration", case.get("duration_min")))
+        decay = whole_of(case.get("decay", 0))
+        reserved = text_of(case.get("reserved", case.get("mem")))
+        text = f"rusage[mem={reserved}:duration={duration}:decay={decay}]"
+    return parse(text).only.rusage[0][0]
 
 
 def _of_case(case: Fields) -> list[str]:

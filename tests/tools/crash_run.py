@@ -85,7 +85,7 @@ class Client(threading.Thread):
                 status, answer = self._cluster.ask("POST", "/v1/jobs", body)
             except LOST:
                 self.counts["lost answers"] += 1
-                time.sleep(0.01)
+                time.sleep(0.05)
                 continue
             if status in (200, 201):
                 self.counts["replayed"] += bool(answer.get("replayed"))

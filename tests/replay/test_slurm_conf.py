@@ -30,11 +30,13 @@ NodeName=a[08-09]
 nodename=default realmemory=200
 NodeName=b Procs=6 \\
     Weight=5
+NodeName=c
 """)
 
     assert (
-        HostSpec("b", 6, 200 * 1024), HostSpec("a08", 8, 100 * 1024), HostSpec("a09", 8, 100 * 1024)
-    ) == cluster.hosts
+        HostSpec("b", 6, 200 * 1024), HostSpec("a08", 8, 100 * 1024),
+        HostSpec("a09", 8, 100 * 1024), HostSpec("c", 8, 200 * 1024),
+    ) == cluster.hosts  # fmt: skip
 
 
 def test_nodes_of_lower_weight_come_first_and_ties_in_file_order(tmp_path: Path) -> None:

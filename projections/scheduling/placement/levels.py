@@ -41,7 +41,7 @@ class Levels:
         self._ground = ground
         self._placer_of = placer_of
         self._members_of = members_of
-        self._reasons: list[PendReason] = []
+        self._notes: list[tuple[PartPlacer | PendReason, int, int]] = []
 
     def place(self) -> Allocation | None:
         """
@@ -79,13 +79,35 @@ class Levels:
             if number >= self._request.open_branches:
                 detail = f"opens {show_duration(branch.delay_us)} after submission"
                 reason = PendReason(code=ReasonCode.ALTERNATIVE_WAITS, detail=detail)
-                self._note([reason], number + 1, 0)
+                self._notes.append((reason, number + 1, 0))
+
+    def signature(self) -> tuple[object, ...]:
+        """
+        Return what differs whenever the reasons of two failures differ in more than amounts.
+        """
+        return tuple(
+            (
+                alternative,
+                member,
+                (source.code.value, source.detail)
+                if isinstance(source, PendReason)
+                else source.signature(),
+            )
+            for source, alternative, member in self._notes
+        )
 
     def reasons(self) -> tuple[PendReason, ...]:
         """
         Return every reason, those of each alternative and member apart.
         """
-        return tuple(self._reasons)
+        found: dict[PendReason, None] = {}
+        for source, alternative, member in self._notes:
+            own = {"member": member} if member else {}
+            if alternative:
+                own["alternative"] = alternative
+            for reason in [source] if isinstance(source, PendReason) else source.reasons():
+                found.setdefault(reason.model_copy(update=own) if own else reason)
+        return tuple(found)
 
     # -- one alternative
 
@@ -123,12 +145,13 @@ class Levels:
             member = number + 1 if is_compound else 0
             members = self._members_of(part)
             if not members:
-                self._note([PendReason(code=ReasonCode.NO_ALLOCATOR)], alternative, member)
+                reason = PendReason(code=ReasonCode.NO_ALLOCATOR)
+                self._notes.append((reason, alternative, member))
                 return None
             placer = self._placer_of(part, self._request, ground, members, group)
             got = placer.place()
             if got is None:
-                self._note(placer.reasons(), alternative, member)
+                self._notes.append((placer, alternative, member))
                 self._note_untried(branch, number + 1, alternative)
                 return None
             found.append(got)
@@ -136,19 +159,10 @@ class Levels:
                 ground.claim(got.runs, got.shared, part.budgets)
         return found
 
-    def _note(self, reasons: Sequence[PendReason], alternative: int, member: int) -> None:
-        for reason in reasons:
-            own = {"member": member} if member else {}
-            if alternative:
-                own["alternative"] = alternative
-            noted = reason.model_copy(update=own) if own else reason
-            if noted not in self._reasons:
-                self._reasons.append(noted)
-
     def _note_untried(self, branch: Branch, first: int, alternative: int) -> None:
         """
         Note the members that weren't tried because an earlier one failed.
         """
         for number in range(first, len(branch.parts)):
             reason = PendReason(code=ReasonCode.MEMBER_NOT_TRIED)
-            self._note([reason], alternative, number + 1)
+            self._notes.append((reason, alternative, number + 1))

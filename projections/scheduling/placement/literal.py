@@ -25,7 +25,7 @@ from projections.scheduling.placement.parts import (
     guarded,
 )
 from projections.scheduling.placement.plugins import Allocator, Picked, Plan, View
-from projections.scheduling.placement.shortages import Check, checks_of, spans_of
+from projections.scheduling.placement.shortages import Check, checks_of, identity_of, spans_of
 from projections.scheduling.request import Part, Request, Usage
 
 Cause = tuple[ReasonCode, str]
@@ -186,6 +186,12 @@ class LiteralPart:
         Return the names of the hosts of which one must be the first.
         """
         return {choice.host for choice in self._request.asked if choice.is_first}
+
+    def signature(self) -> tuple[object, ...]:
+        """
+        Return what tells two failures apart.
+        """
+        return identity_of(self.reasons())
 
     def reasons(self) -> list[PendReason]:
         """

@@ -5,8 +5,10 @@ hosts, and the allocators of the chain.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -50,6 +52,12 @@ class PartPlacer(Protocol):
         """
         ...
 
+    def signature(self) -> tuple[object, ...]:
+        """
+        Return what differs whenever the reasons of two failures differ in more than amounts.
+        """
+        ...
+
 
 def counts_of(members: Sequence[Allocator], least: int, most: int) -> Sequence[int]:
     """
@@ -68,6 +76,22 @@ def is_bound(part: Part, usage: Usage, room: Room, eligible: Eligible) -> bool:
     return joint or room.hosts_max is not None or eligible.firsts is not None
 
 
+@dataclass(slots=True, frozen=True)
+class _Noted:
+    """
+    Hold which hosts of one group a check found short.
+
+    Args:
+        short: Which of ``hosts`` failed for some bucket.
+        sizes: Works out the smallest bucket that failed on each, 0 for none.
+    """
+
+    check: Check
+    hosts: Column
+    short: Mask
+    sizes: Callable[[], Column]
+
+
 @dataclass(slots=True)
 class _Tries:
     """
@@ -76,7 +100,7 @@ class _Tries:
 
     checks: list[Check] = field(default_factory=list)
     whole: list[PendReason] = field(default_factory=list)
-    noted: list[tuple[Check, Column, Column]] = field(default_factory=list)
+    noted: list[_Noted] = field(default_factory=list)
 
 
 class FastPart:
@@ -167,6 +191,26 @@ class FastPart:
         for place in np.argsort(firsts).tolist():
             yield np.flatnonzero(codes == kinds[place])
 
+    def signature(self) -> tuple[object, ...]:
+        """
+        Return what tells two failures of one primary apart: which hosts have which reason.
+        """
+        unmatched = [
+            (code.value, detail, hosts.tobytes()) for code, detail, hosts in self._eligible.unmatched
+        ]
+        tries = []
+        for each in self._tries:
+            whole = [(one.code.value, one.resource, one.detail) for one in each.whole]
+            short = []
+            for check in each.checks:
+                mask = np.zeros(self._ground.capacity.hosts, np.bool_)
+                for noted in each.noted:
+                    if noted.check is check:
+                        mask[noted.hosts] = noted.short
+                short.append(mask.tobytes())
+            tries.append((*whole, *short))
+        return (*unmatched, *tries, bool(len(self._eligible.hosts)))
+
     def reasons(self) -> list[PendReason]:
         """
         Return why hosts don't match, then what each alternative of rusage was short of.
@@ -176,9 +220,9 @@ class FastPart:
             own = list(tries.whole)
             for check in tries.checks:
                 sizes = np.zeros(self._ground.capacity.hosts, np.int64)
-                for noted, hosts, smallest in tries.noted:
-                    if noted is check:
-                        sizes[hosts] = smallest
+                for noted in tries.noted:
+                    if noted.check is check:
+                        sizes[noted.hosts] = noted.sizes()
                 own += reasons_of_sizes(check, sizes, np.arange(len(sizes)))
             if not own and len(self._eligible.hosts):
                 own.append(PendReason(code=ReasonCode.JOB_SPREAD_TASK))
@@ -216,7 +260,7 @@ class _Bound:
         """
         view = View(self._part, self._ground.capacity, fits, self._hosts)
         total = int(fits.sum())
-        within = [count for count in counts if count <= total] if len(counts) > 1 else counts
+        within = counts if len(counts) == 1 else _up_to(counts, total)
         found = self._greatest(within, view, total, limits) if within else None
         if found is None:
             self._note(counts[-1], view, total, limits, tries)
@@ -286,23 +330,30 @@ class _Bound:
         """
         closed = [getattr(member, "failing", "") for member in self._members]
         if not self._is_bound and all(closed):
+            # All tasks on one host were tried: whoever can't take them all is short.
             even = "even" in closed
-            sizes = [
-                smallest_failed(tasks, view.fits, np.minimum(limit, tasks), even=even)
-                for limit in limits
-            ]
-        else:
-            scan = self._scan(view, limits, tries)
-            for member in self._members:
-                plans = guarded(member, lambda member=member: member.plans(tasks, view))
-                if plans is None:
-                    reason = PendReason(code=ReasonCode.NO_PLAN, detail=member.name)
-                    add_once(tries.whole, reason)
-                else:
-                    guarded(member, lambda plans=plans: scan.run(plans))
-            sizes = scan.sizes()
+            for check, limit in zip(tries.checks, limits, strict=True):
+                sizes_of = partial(smallest_failed, tasks, view.fits, limit, even=even)
+                tries.noted.append(_Noted(check, self._hosts, limit < tasks, sizes_of))
+            return
+        scan = self._scan(view, limits, tries)
+        for member in self._members:
+            plans = guarded(member, lambda member=member: member.plans(tasks, view))
+            if plans is None:
+                reason = PendReason(code=ReasonCode.NO_PLAN, detail=member.name)
+                add_once(tries.whole, reason)
+            else:
+                guarded(member, lambda plans=plans: scan.run(plans))
+        sizes = scan.sizes()
         for check, each in zip(tries.checks, sizes, strict=True):
-            tries.noted.append((check, self._hosts, each))
+            tries.noted.append(_Noted(check, self._hosts, each > 0, partial(np.copy, each)))
+
+
+def _up_to(counts: Sequence[int], total: int) -> Sequence[int]:
+    """
+    Return the counts, which fall, that are no more than a total.
+    """
+    return counts[bisect_left(counts, -total, key=lambda count: -count) :]
 
 
 def add_once(reasons: list[PendReason], reason: PendReason) -> None:

@@ -23,7 +23,7 @@ from projections.scheduling.placement.levels import Levels
 from projections.scheduling.placement.literal import LiteralPart
 from projections.scheduling.placement.parts import FastPart, guarded
 from projections.scheduling.placement.plugins import Allocator, FastAllocator, View
-from projections.scheduling.placement.shortages import checks_of
+from projections.scheduling.placement.shortages import checks_of, identity_of
 from projections.scheduling.placement.span import SPAN, planner_of
 from projections.scheduling.request import MILLI, Part, Request
 
@@ -104,8 +104,7 @@ class PlacementRunner:
         allocation = levels.place()
         if allocation is not None:
             return Placed(allocation)
-        reasons = levels.reasons()
-        return Pending((self._capacity.status, identity_of(reasons)), lambda: reasons)
+        return Pending((self._capacity.status, levels.signature()), levels.reasons)
 
     def never(self, request: Request, chain: Sequence[str]) -> bool:
         """
@@ -212,33 +211,3 @@ class PlacementRunner:
             return tuple(placer.reasons())
 
         return Pending((capacity.status, *masks), reasons)
-
-
-def identity_of(reasons: Sequence[PendReason]) -> tuple[object, ...]:
-    """
-    Return what makes two reason sets differ: codes, resources, details, levels and hosts, not the
-    amounts.
-    """
-    return tuple(
-        sorted(
-            {
-                (
-                    reason.code.value,
-                    reason.resource,
-                    reason.detail,
-                    reason.alternative,
-                    reason.member,
-                    number,
-                )
-                for reason in reasons
-                for number in _numbers(reason)
-            }
-        )
-    )
-
-
-def _numbers(reason: PendReason) -> Iterator[int]:
-    if not reason.hosts:
-        yield -1
-    for span in reason.hosts:
-        yield from range(span.first, span.first + span.hosts)

@@ -29,7 +29,7 @@ from projections.scheduling.request import (
     Usage,
 )
 
-__all__ = ["MEM", "Check", "checks_of", "spans_of", "status_reasons"]
+__all__ = ["MEM", "Check", "checks_of", "identity_of", "spans_of", "status_reasons"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -235,6 +235,7 @@ def smallest_failed(tasks: int, fits: Column, limit: Column, *, even: bool) -> C
        noted with q, and the hosts before the r-th that can take q + 1 are noted with q + 1 where
        they can't.
     """
+    limit = np.minimum(limit, tasks)
     best = np.where((fits < tasks) & (limit < tasks), tasks, 0)
     if not even:
         return best
@@ -304,3 +305,31 @@ def reasons_of_sizes(check: Check, sizes: Column, hosts: Column) -> list[PendRea
         )
         for requested, found in sorted(by_amount.items())
     ]
+
+
+def identity_of(reasons: Sequence[PendReason]) -> tuple[object, ...]:
+    """
+    Return what makes two reason sets differ: codes, resources, details, levels and hosts, not the
+    amounts.
+    """
+    hosts_of: dict[tuple[object, ...], list[tuple[int, int]]] = {}
+    for reason in reasons:
+        key = (
+            str(reason.code), reason.resource, reason.detail, reason.alternative, reason.member,
+        )  # fmt: skip
+        spans = [(span.first, span.first + span.hosts) for span in reason.hosts]
+        hosts_of.setdefault(key, []).extend(spans)
+    return tuple(sorted((key, _united(hosts_of[key])) for key in hosts_of))
+
+
+def _united(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """
+    Return runs of hosts as few as can be, in order.
+    """
+    found: list[tuple[int, int]] = []
+    for first, stop in sorted(spans):
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(stop, found[-1][1]))
+        else:
+            found.append((first, stop))
+    return tuple(found)

@@ -131,8 +131,6 @@ def _request(queue: str, text: str, memory_bytes: int, gathering: Gathering) -> 
             gathering.note("property of a host asked for, which isn't modelled")
     kib = -(-memory_bytes // KIB)
     needs = (TraceNeed(MEMORY, kib * 1000),) if memory_bytes > 0 else ()
-    if "excl" in flags:
-        gathering.note("whole hosts asked for, which isn't modelled")
     return Ask(
         queue_name=queue, hosts=hosts, needs=needs, constraint=text, is_exclusive="excl" in flags
     )

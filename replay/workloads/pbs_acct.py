@@ -122,8 +122,6 @@ def _request(values: dict[str, str], gathering: Gathering) -> Request:
     """
     Return what the job asks for, from the first place that says it.
     """
-    if "excl" in values.get(f"{LIST}place", ""):
-        gathering.note("whole hosts asked for, which isn't modelled")
     count = values.get(f"{LIST}nodect", "")
     # One dialect writes the request for nodes under the name of their count.
     nodes = values.get(f"{LIST}nodes") or (count if ":" in count else None)

@@ -178,8 +178,8 @@ def _ask(options: dict[str, str], gathering: Gathering) -> Ask:
     select = select_of(constraint)
     if select is None:
         gathering.note("constraint that can't be modelled")
-    if "--exclusive" in options:
-        gathering.note("whole hosts asked for, which isn't modelled")
+    if options.get("--exclusive"):
+        gathering.note(f"hosts for one {options['--exclusive']} alone, modelled as for one job")
     hosts = _number(options, "--nodes")
     per_host = _number(options, "--ntasks-per-node")
     if hosts == UNKNOWN and per_host > 0:

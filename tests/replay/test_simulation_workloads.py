@@ -128,6 +128,19 @@ def test_jobs_run_where_their_features_and_gpus_are(tmp_path: Path) -> None:
     assert {"1": 0, "2": 0, "3": 0, "4": 60} == simulated.moments(JobDispatched)
 
 
+def test_a_job_that_wants_its_hosts_alone_has_them_alone(tmp_path: Path) -> None:
+    """
+    The next one waits though slots are free; on a cluster that is only slots it doesn't count.
+    """
+    lines = [event("--uid=u -n 1 -p p-2 -J jobid_1 --exclusive"),
+             event("--uid=u -n 1 -p p-2 -J jobid_2")]  # fmt: skip
+
+    rich, plain = (Simulated(tmp_path, lines, name) for name in ("slurm", "1x4"))
+
+    assert {"1": 0, "2": 60} == rich.moments(JobDispatched)
+    assert {"1": 0, "2": 0} == plain.moments(JobDispatched)
+
+
 def test_shares_of_a_gpu_are_amounts(tmp_path: Path) -> None:
     """
     Two jobs of 0.46 run on one GPU at once, the third waits.
@@ -165,7 +178,7 @@ def test_the_cluster_is_set_up_when_a_trace_in_unix_seconds_begins(tmp_path: Pat
     assert {1_356_996_147 * SECOND} == {one.time_us for one in joined.values()}
 
 
-def test_estimates_are_told_beside_the_limit(tmp_path: Path) -> None:
+def test_estimates_are_told_and_no_limit(tmp_path: Path) -> None:
     """
     They are for planning; nothing is ended by them.
     """
@@ -174,7 +187,7 @@ def test_estimates_are_told_beside_the_limit(tmp_path: Path) -> None:
     [submitted] = Simulated(tmp_path, lines, "1x1", estimates="times:1.5").of(JobSubmitted).values()
 
     spec = submitted.event.spec
-    assert (900 * SECOND, 900 * SECOND) == (spec.run_estimate_us, spec.run_limit_us)
+    assert (900 * SECOND, None) == (spec.run_estimate_us, spec.run_limit_us)
     assert "1" == job_of_stream(submitted.stream)
 
 

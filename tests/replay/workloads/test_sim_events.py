@@ -43,6 +43,7 @@ def test_options_are_read_in_both_their_forms(tmp_path: Path) -> None:
         needs=(TraceNeed("mem", 180 * 1024**2 * 1000), TraceNeed("gpu", 2000)),
         select=((("CPU_N", "true"),),), constraint="CPU-N", is_exclusive=True,
     ) == job.details.ask  # fmt: skip
+    assert (("hosts for one user alone, modelled as for one job", 1),) == workload.notes
 
 
 def test_moments_keep_their_fractions(tmp_path: Path) -> None:

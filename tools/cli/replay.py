@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tools.cli import replay_branch, replay_state
+from tools.cli import replay_branch, replay_debug, replay_state
 from tools.cli.options import json_option
 from tools.cli.output import counted, say, say_json
 
@@ -42,6 +42,7 @@ replay.add_command(replay_state.check)
 replay.add_command(replay_state.bisect)
 replay.add_command(replay_branch.branch)
 replay.add_command(replay_branch.diff)
+replay.add_command(replay_debug.debug)
 
 
 @replay.command(epilog="""

@@ -12,7 +12,7 @@ import pytest
 from domain.events.jobs import JobDispatched, JobFinished
 from domain.events.session import SessionHeld
 from projections.scheduling.core import Core
-from replay.at import Ladder, ladder_of
+from replay.at import Ladder
 from replay.debugger.cursor import Cursor
 from replay.debugger.shell import Shell
 from replay.entities import digest_of
@@ -23,27 +23,47 @@ from tests.scenario import Scenario
 GOLDEN = Path(__file__).with_name("golden")
 
 
-def transcript(place, script):
+def walk():
     """
-    Run a script on a log in a directory; return everything that was shown.
+    Return the log of the walk: five jobs on two hosts of two slots, most of them waiting a while.
     """
-    lines = []
-    with EventLog.open(place, writable=False) as log:
-        shell = Shell(Cursor(log, ladder_of(log)), lines.append, log_path=log.path)
-        shell.run(script.splitlines())
-    return "".join(f"{line}\n" for line in lines)
+    scenario = Scenario()
+    scenario.hosts("host0001 slots=2", "host0002 slots=2")
+    jobs = {1: "1 tasks=4", 10: "2 tasks=3", 15: "3 tasks=1", 20: "4 tasks=4", 150: "5 tasks=1"}
+    ends = {100: ("1",), 120: ("2",), 150: ("3",), 180: ("4",), 190: ("5",)}
+    for now_s in sorted({*jobs, *ends}):
+        scenario.now_us = now_s * 1_000_000
+        scenario.finish(*ends.get(now_s, ()))
+        scenario.jobs(*([jobs[now_s]] if now_s in jobs else []))
+        scenario.session()
+        scenario.start(*(name for name in scenario.ids if is_unstarted(scenario, name)))
+    return ListLog(scenario.log)
 
 
-def test_a_script_gives_the_golden_transcript_each_time(small_log):
+def is_unstarted(scenario, name):
+    job = scenario.job(name)
+    return job.state.value == "RUN" and job.start_us is None
+
+
+def transcript(script):
+    """
+    Run a script on the log of the walk; return everything that was shown.
+    """
+    driven = Driven(walk())
+    driven.shell.run(script.splitlines())
+    return "".join(f"{line}\n" for line in driven.lines)
+
+
+def test_a_script_gives_the_golden_transcript_each_time():
     """
     The same script, the same bytes: here, twice in a row, and as it was reviewed. After an intended
     change run the script by hand and read the difference before it is taken over.
     """
     script = (GOLDEN / "debugger.script").read_text()
 
-    shown = transcript(small_log, script)
+    shown = transcript(script)
 
-    assert transcript(small_log, script) == shown
+    assert transcript(script) == shown
     assert (GOLDEN / "debugger.transcript").read_text() == shown
 
 

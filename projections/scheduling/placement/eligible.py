@@ -4,7 +4,9 @@ Which hosts match a primary, in host order, and why the others don't.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -26,14 +28,25 @@ class Eligible:
 
     Args:
         hosts: Numbers in host order.
-        unmatched: (code, detail, hosts that don't match for that), each host once, by its first
-            cause in LSF's order.
         firsts: Which of ``hosts`` may be the job's first host, None when any may.
+        is_static: Whether the others don't match for what changes with their descriptions alone.
+        sieve: Works out (code, detail, hosts that don't match for that), each host once, by its
+            first cause in LSF's order.
     """
 
     hosts: Column
-    unmatched: list[tuple[ReasonCode, str, Column]] = field(default_factory=list)
-    firsts: Mask | None = None
+    firsts: Mask | None
+    is_static: bool
+    sieve: Callable[[], list[tuple[ReasonCode, str, Column]]]
+
+    def signature(self) -> tuple[object, ...]:
+        """
+        Return what differs whenever other hosts don't match, or for other causes; what only the
+        descriptions of hosts can change isn't in it.
+        """
+        if self.is_static:
+            return ()
+        return tuple((code.value, detail, hosts.tobytes()) for code, detail, hosts in self.sieve())
 
     def reasons(self) -> list[PendReason]:
         """
@@ -43,7 +56,7 @@ class Eligible:
             PendReason(
                 code=code, detail=detail, hosts=spans_of(hosts, np.zeros(_top(hosts), np.int64))
             )
-            for code, detail, hosts in self.unmatched
+            for code, detail, hosts in self.sieve()
         ]
 
 
@@ -58,44 +71,61 @@ def eligible_of(part: Part, request: Request, ground: Ground, group: Mask | None
     Args:
         group: Hosts outside of it are no candidates, and have no reason here.
     """
+    begin = ground.takes if group is None else ground.takes & group
+    is_static = not (
+        request.asked or request.excluded_hosts or request.is_exclusive or part.loads
+    ) and all(condition.is_static for condition in part.conditions)
+    if not is_static:
+        matching = begin
+        for _, _, mask in _causes(part, request, ground):
+            matching = matching & mask
+    elif part.conditions:
+        matching = begin & ground.capacity.selector.static(part.conditions)
+    else:
+        matching = begin
+    hosts = _ordered(part, request, ground, np.flatnonzero(matching))
+    sieve = partial(_unmatched, part, request, ground, begin)
+    return Eligible(hosts, _firsts(request, ground, hosts), is_static, sieve)
+
+
+def _causes(
+    part: Part, request: Request, ground: Ground
+) -> Iterator[tuple[ReasonCode, str, Mask]]:
+    """
+    Yield each cause for which hosts may not match, in LSF's order, with the hosts it lets through.
+    """
     capacity = ground.capacity
-    sieve = _Sieve(ground, ground.takes if group is None else ground.takes & group)
     if request.asked:
-        sieve.keep(ReasonCode.HOST_USR_SPEC, "", _asked(request, ground))
+        yield ReasonCode.HOST_USR_SPEC, "", _asked(request, ground)
     if request.excluded_hosts:
         kept = np.ones(capacity.hosts, np.bool_)
         kept[list(request.excluded_hosts)] = False
-        sieve.keep(ReasonCode.SBD_JOB_REQUEUE, "", kept)
+        yield ReasonCode.SBD_JOB_REQUEUE, "", kept
     if not ground.is_empty:
         for name in part.loads:
-            missing = capacity.selector.unreported(name, ground)
-            sieve.keep(ReasonCode.LOAD_UNAVAIL, name, ~missing)
+            yield ReasonCode.LOAD_UNAVAIL, name, ~capacity.selector.unreported(name, ground)
     for condition in part.conditions:
         if not ground.is_empty or condition.is_static or _bounds(condition, capacity.selector):
-            mask = capacity.selector.mask(condition, ground)
             detail = condition.text if condition.code is ReasonCode.HOST_RES_REQ else ""
-            sieve.keep(condition.code, detail, mask)
+            yield condition.code, detail, capacity.selector.mask(condition, ground)
     if request.is_exclusive:
-        sieve.keep(ReasonCode.HOST_NONEXCLUSIVE, "", ground.idle)
-    hosts = np.flatnonzero(sieve.open)
-    hosts = _ordered(part, request, ground, hosts)
-    return Eligible(hosts, sieve.unmatched, _firsts(request, ground, hosts))
+        yield ReasonCode.HOST_NONEXCLUSIVE, "", ground.idle
 
 
-class _Sieve:
+def _unmatched(
+    part: Part, request: Request, ground: Ground, begin: Mask
+) -> list[tuple[ReasonCode, str, Column]]:
     """
-    Let hosts through, and keep those that are held back with the first reason.
+    Return the hosts that don't match, each with its first cause.
     """
-
-    def __init__(self, ground: Ground, first: Mask) -> None:
-        self.open = first
-        self.unmatched: list[tuple[ReasonCode, str, Column]] = []
-
-    def keep(self, code: ReasonCode, detail: str, mask: Mask) -> None:
-        held = self.open & ~mask
+    found = []
+    rest = begin
+    for code, detail, mask in _causes(part, request, ground):
+        held = rest & ~mask
         if held.any():
-            self.unmatched.append((code, detail, np.flatnonzero(held)))
-            self.open = self.open & mask
+            found.append((code, detail, np.flatnonzero(held)))
+            rest = rest & mask
+    return found
 
 
 def _bounds(condition: Condition, selector: Selector) -> bool:
@@ -127,9 +157,12 @@ def _ordered(part: Part, request: Request, ground: Ground, hosts: Column) -> Col
         keys.append(_wishes(request, ground, hosts))
     if part.order:
         keys += ground.capacity.selector.order_keys(part.order, ground, hosts)
-    if not keys:
+    if not keys or not len(hosts):
         return hosts
-    ordered: Column = hosts[np.lexsort((hosts, *reversed(keys)))]
+    if len(keys) == 1:
+        ordered: Column = hosts[np.argsort(keys[0], kind="stable")]
+        return ordered
+    ordered = hosts[np.lexsort((hosts, *reversed(keys)))]
     return ordered
 
 

@@ -259,7 +259,7 @@ class _Record:
                         resource=check.resource,
                         detail=check.detail,
                         requested_milli=requested,
-                        hosts=spans_of(hosts, check.available),
+                        hosts=spans_of(hosts, check.amounts()),
                     )
                 )
         return found

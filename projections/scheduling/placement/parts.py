@@ -195,9 +195,6 @@ class FastPart:
         """
         Return what tells two failures of one primary apart: which hosts have which reason.
         """
-        unmatched = [
-            (code.value, detail, hosts.tobytes()) for code, detail, hosts in self._eligible.unmatched
-        ]
         tries = []
         for each in self._tries:
             whole = [(one.code.value, one.resource, one.detail) for one in each.whole]
@@ -209,7 +206,7 @@ class FastPart:
                         mask[noted.hosts] = noted.short
                 short.append(mask.tobytes())
             tries.append((*whole, *short))
-        return (*unmatched, *tries, bool(len(self._eligible.hosts)))
+        return (*self._eligible.signature(), *tries, bool(len(self._eligible.hosts)))
 
     def reasons(self) -> list[PendReason]:
         """

@@ -63,13 +63,14 @@ class Selector:
         self._known: dict[object, _Remembered] = {}
         self._tests: dict[object, Callable[[HostView], bool]] = {}
         self._codes: dict[tuple[str, ...], dict[tuple[object, ...], int]] = {}
+        self._all: dict[tuple[tuple[str, str, str], ...], tuple[int, Mask]] = {}
 
     def forget(self, catalogue: Catalogue) -> None:
         """
         Forget everything: names mean something else from now on.
         """
         self.catalogue = catalogue
-        for memory in (self._compiler, self._known, self._tests, self._codes):
+        for memory in (self._compiler, self._known, self._tests, self._codes, self._all):
             memory.clear()
 
     # -- conditions
@@ -81,6 +82,21 @@ class Selector:
         if condition.is_static:
             return self._static(condition.key, condition.expr)
         return self._dynamic(condition.key, condition.expr, ground)
+
+    def static(self, conditions: tuple[Condition, ...]) -> Mask:
+        """
+        Return which hosts meet all of some static conditions.
+        """
+        if len(conditions) == 1:
+            return self._static(conditions[0].key, conditions[0].expr)
+        key = tuple(condition.key for condition in conditions)
+        known = self._all.get(key)
+        if known is None or known[0] != self._capacity.described:
+            if len(self._all) >= REMEMBERED_MAX:
+                self._all.clear()
+            masks = [self._static(condition.key, condition.expr) for condition in conditions]
+            known = self._all[key] = (self._capacity.described, np.logical_and.reduce(masks))
+        return known[1]
 
     def _static(self, key: tuple[str, str, str], expr: Expr) -> Mask:
         return self._remember(key, lambda: self._test(key, expr), np.bool_)
@@ -228,7 +244,10 @@ class Selector:
             values = self.amounts(key.name, ground)[hosts]
             descriptor = self.catalogue.get(key.name)
             rising = (descriptor is not None and descriptor.lower_is_better) != key.is_reversed
-            found += [(values == MISSING).astype(np.int64), values if rising else -values]
+            missing = values == MISSING
+            if missing.any():
+                found.append(missing.astype(np.int64))
+            found.append(values if rising else -values)
         return found
 
     def alike(self, names: tuple[str, ...]) -> Column:

@@ -38,10 +38,11 @@ class Check:
     Check one thing that a host must have.
 
     Args:
-        available: What each host of the cluster has, in thousandths.
+        available: What each host of the cluster has.
         requested: A bucket's tasks -> what it asks for, in thousandths.
         limit: The most tasks that matter -> how many tasks each host could take by this alone.
         detail: The name of the limit that it is about, "" when it is about what the host has.
+        scale: What ``available`` is multiplied by to be in thousandths.
     """
 
     code: ReasonCode
@@ -50,6 +51,13 @@ class Check:
     requested: Callable[[int], int]
     limit: Callable[[int], Column]
     detail: str = ""
+    scale: int = 1
+
+    def amounts(self) -> Column:
+        """
+        Return what each host of the cluster has, in thousandths.
+        """
+        return self.available * self.scale
 
 
 def checks_of(part: Part, usage: Usage, ground: Ground, tasks: int) -> list[Check]:
@@ -120,12 +128,14 @@ def slot_code(part: Part) -> ReasonCode:
 
 
 def _slots(part: Part, ground: Ground) -> Check:
+    usable = ground.usable
     return Check(
         slot_code(part),
         SLOTS,
-        ground.usable * MILLI,
+        usable,
         lambda tasks: tasks * MILLI,
-        lambda most: ground.usable,
+        lambda most: usable,
+        scale=MILLI,
     )
 
 
@@ -295,13 +305,14 @@ def reasons_of_sizes(check: Check, sizes: Column, hosts: Column) -> list[PendRea
     by_amount: dict[int, list[Column]] = {}
     for size in np.unique(sizes[sizes > 0]).tolist():
         by_amount.setdefault(check.requested(size), []).append(hosts[sizes == size])
+    amounts = check.amounts() if by_amount else check.available
     return [
         PendReason(
             code=check.code,
             resource=check.resource,
             detail=check.detail,
             requested_milli=requested,
-            hosts=spans_of(np.sort(np.concatenate(found)), check.available),
+            hosts=spans_of(np.sort(np.concatenate(found)), amounts),
         )
         for requested, found in sorted(by_amount.items())
     ]

@@ -277,10 +277,12 @@ class Simulation:
     def _spec(self, job: TraceJob, index: int) -> JobSpec:
         """
         Return the job as its user asked for it, as far as the cluster describes what it asks for.
+
+        The run time asked for is an estimate, no limit: recorded run times hold even beyond it.
         """
-        requested, ask = job.requested_s, job.details.ask
+        ask = job.details.ask
         estimates = self._workload.jobs.estimate_s
-        estimate = UNKNOWN if estimates is None else estimates[index]
+        guess = job.requested_s if estimates is None else estimates[index]
         return JobSpec(
             user=_user(job),
             group=ask.group_name or ("" if job.group == UNKNOWN else f"g{job.group}"),
@@ -290,8 +292,7 @@ class Simulation:
             tasks_max=job.tasks,
             requirement=self._modelling.requirement(job),
             is_exclusive=ask.is_exclusive and self._modelling.is_described,
-            run_limit_us=requested * SECOND_US if requested > 0 else None,
-            run_estimate_us=estimate * SECOND_US if estimate >= 0 else None,
+            run_estimate_us=guess * SECOND_US if guess > 0 else None,
         )
 
     def _decide(self, now_us: int) -> None:

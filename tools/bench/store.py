@@ -1,0 +1,174 @@
+"""
+Measure the store: durable appends, reading back as typed events, verifying; beside bare LMDB and
+beside the library's own SQLite recorder fed through its own mapper.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import lmdb
+from eventsourcing.domain import DomainEvent, datetime_now_with_tzinfo
+from eventsourcing.persistence import (
+    DatetimeAsISO,
+    InfrastructureFactory,
+    JSONTranscoder,
+    Mapper,
+    UUIDAsHex,
+)
+from eventsourcing.utils import Environment as Variables
+
+from domain.envelope import Stamped
+from store.log import EventLog
+from store.verify import verify_here
+from tools.bench.frame import Figure, Reading
+from tools.torture.workload import job_events, jobs_events
+
+SINGLE_COMMITS = 300
+EVENTS = 40_000
+LIBRARY_EVENTS = 8_000
+COMMIT_EVENTS = 100
+GOAL_APPENDED_PER_S = 40_000
+GOAL_READ_PER_S = 200_000
+GOAL_VERIFIED_PER_S = 500_000
+GOAL_DECODED_PER_S = 150_000
+
+
+@dataclass(frozen=True)
+class LibraryEvent(DomainEvent):
+    """
+    Be an event as the library likes it, with about as many fields as ours.
+    """
+
+    user: str
+    cause: str
+    attempt: int
+    exit_code: int
+    cpu_us: int
+
+
+def _timed(work: Callable[[], object]) -> float:
+    """
+    Return how many seconds some work takes.
+    """
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def bare_puts_per_s(folder: Path) -> float:
+    """
+    Return synced commits a second of bare py-lmdb, each with the puts of a frame and an index row.
+    """
+    with lmdb.open(str(folder / "bare"), map_size=1 << 40, max_dbs=4) as environment:
+        frames, index = environment.open_db(b"frames"), environment.open_db(b"index")
+
+        def put() -> None:
+            for number in range(SINGLE_COMMITS):
+                key = number.to_bytes(8, "big")
+                with environment.begin(write=True) as transaction:
+                    transaction.put(key, bytes(250), db=frames, append=True)
+                    transaction.put(b"tjob:\0" + key[3:] + b"\0\1\1", key[5:], db=index)
+
+        return SINGLE_COMMITS / _timed(put)
+
+
+def singles_per_s(folder: Path) -> float:
+    """
+    Return durable appends a second of one typed event a commit.
+    """
+    events = [job_events(number)[0] for number in range(1, SINGLE_COMMITS + 1)]
+    with EventLog.create(folder / "singles", log_id="bench") as log:
+        return SINGLE_COMMITS / _timed(lambda: [log.append([event]) for event in events])
+
+
+def appended_per_s(folder: Path, events: Sequence[Stamped]) -> float:
+    """
+    Return durably appended events a second, from pydantic objects, a hundred a commit.
+    """
+    parts = [events[at : at + COMMIT_EVENTS] for at in range(0, len(events), COMMIT_EVENTS)]
+    with EventLog.create(folder / "log", log_id="bench") as log:
+        return len(events) / _timed(lambda: [log.append(part) for part in parts])
+
+
+def read_per_s(folder: Path) -> float:
+    """
+    Return events a second read back as typed, validated events.
+    """
+    with EventLog.open(folder / "log", writable=False) as log:
+        return log.head() / _timed(lambda: sum(1 for _ in log.read()))
+
+
+def verified_per_s(folder: Path, *, decoded: bool) -> float:
+    """
+    Return events a second that a walk over the log takes, structure and index included.
+    """
+    return EVENTS / _timed(lambda: verify_here(folder / "log", decoded=decoded))
+
+
+def library_per_s(folder: Path) -> tuple[float, float]:
+    """
+    Return what the library's SQLite recorder appends and reads a second through its own mapper.
+    """
+    settings = {"PERSISTENCE_MODULE": "eventsourcing.sqlite"}
+    variables = Variables("bench", {**settings, "SQLITE_DBNAME": str(folder / "sqlite")})
+    factory = InfrastructureFactory.construct(variables)
+    recorder = factory.application_recorder()
+    transcoder = JSONTranscoder()
+    transcoder.register(UUIDAsHex())
+    transcoder.register(DatetimeAsISO())
+    mapper: Mapper[UUID] = Mapper(transcoder=transcoder)
+    now = datetime_now_with_tzinfo()
+    events = [
+        LibraryEvent(UUID(int=number), 1, now, "u1", f"s{number}", 1, 0, number)
+        for number in range(LIBRARY_EVENTS)
+    ]
+    parts = [events[at : at + COMMIT_EVENTS] for at in range(0, LIBRARY_EVENTS, COMMIT_EVENTS)]
+
+    def append() -> None:
+        for part in parts:
+            recorder.insert_events([mapper.to_stored_event(event) for event in part])
+
+    def read() -> None:
+        after = 0
+        while page := recorder.select_notifications(after, 1000, inclusive_of_start=False):
+            for found in page:
+                mapper.to_domain_event(found)
+            after = page[-1].id
+
+    appended, was_read = LIBRARY_EVENTS / _timed(append), LIBRARY_EVENTS / _timed(read)
+    factory.close()
+    return appended, was_read
+
+
+def measure(folder: Path) -> list[Reading]:
+    """
+    Take one round.
+    """
+    events = jobs_events(1, EVENTS // 4)
+    bare, single = bare_puts_per_s(folder), singles_per_s(folder)
+    library_appended, library_read = library_per_s(folder)
+    appended, was_read = appended_per_s(folder, events), read_per_s(folder)
+    used = (folder / "log" / "data.mdb").stat().st_size / EVENTS
+    return [
+        Reading("bare LMDB, the same puts", bare, "1/s"),
+        Reading("append, one event a commit", single, "1/s", per="bare LMDB, the same puts"),
+        Reading("SQLite recorder and its mapper, append", library_appended, "events/s"),
+        Reading("append, 100 events a commit", appended, "events/s", goal=GOAL_APPENDED_PER_S,
+                per="SQLite recorder and its mapper, append"),
+        Reading("SQLite recorder and its mapper, read", library_read, "events/s"),
+        Reading("read as typed events", was_read, "events/s", goal=GOAL_READ_PER_S,
+                per="SQLite recorder and its mapper, read"),
+        Reading("verify", verified_per_s(folder, decoded=False), "events/s",
+                goal=GOAL_VERIFIED_PER_S),
+        Reading("verify, decoded", verified_per_s(folder, decoded=True), "events/s",
+                goal=GOAL_DECODED_PER_S),
+        Reading("space at 100 events a commit", used, "B/event", goal=60, is_lower_better=True),
+    ]  # fmt: skip
+
+
+FIGURE = Figure("store", "Durable appends, typed reads and verifying, with ratios.", measure)

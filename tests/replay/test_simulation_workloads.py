@@ -90,6 +90,7 @@ def test_a_task_is_submitted_when_all_it_waits_for_has_ended(tmp_path: Path) -> 
     expected = {"1": 5, "2": 5, "6": 5, "3": 35, "4": 35, "5": 100}
     assert expected == simulated.moments(JobSubmitted)
     assert expected == simulated.moments(JobDispatched)
+    assert 6 == sum(isinstance(one.event, JobSubmitted) for one in simulated.log.read())
 
 
 def test_jobs_keep_their_users_queues_and_what_they_ask_for(tmp_path: Path) -> None:

@@ -127,6 +127,8 @@ class JobSpec(Value):
         queue: The queue it waits in.
         tasks_min: Fewest tasks it starts with.
         tasks_max: Most tasks it can use.
+        names_tasks: Whether one task was asked for, as against nothing said of tasks; any other
+            count says so by itself.
         resreq: Resource requirement as written, one text per option.
         requirement: The same parsed and checked, None without one; whoever makes a job without texts
             may give it alone.
@@ -172,6 +174,7 @@ class JobSpec(Value):
     limits: JobLimits | None = None
     exits: ExitRules | None = None
     rerunnable: bool | None = None
+    names_tasks: bool = False
 
     @property
     def needs(self) -> tuple[Need, ...]:

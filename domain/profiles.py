@@ -63,6 +63,16 @@ class ProfileSpec(Value):
     allows_job_exec: bool = True
     description: Annotated[str, Field(max_length=512)] = ""
 
+    @property
+    def tasks(self) -> tuple[int, int] | None:
+        """
+        Return the fewest and the most tasks, None when it doesn't say.
+        """
+        if self.tasks_min is None and self.tasks_max is None:
+            return None
+        least = self.tasks_min or self.tasks_max or 1
+        return least, self.tasks_max or least
+
 
 def check_profile_spec(profile: ProfileSpec) -> None:
     """

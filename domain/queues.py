@@ -107,3 +107,37 @@ class QueueSpec(Value):
     pre_exec: Shell = ""
     post_exec: Shell = ""
     nice: Annotated[int, Field(ge=-20, le=19)] = 0
+
+    @property
+    def bounds_tasks(self) -> bool:
+        """
+        Say whether it has something to say of the count of tasks.
+        """
+        return any(each is not None for each in (self.tasks_min, self.tasks_max, self.tasks_default))
+
+    @property
+    def has_ceilings(self) -> bool:
+        """
+        Say whether there is something that it never allows a job.
+        """
+        return (
+            self.bounds_tasks
+            or self.run_limit_max_us is not None
+            or self.job_limits_max is not None
+            or self.requirement is not None
+            or bool(self.reservations)
+        )
+
+    @property
+    def fills_in(self) -> bool:
+        """
+        Say whether jobs get values from it that they don't name themselves.
+        """
+        return (
+            self.bounds_tasks
+            or self.run_limit_default_us is not None
+            or self.exits is not None
+            or self.rerunnable
+            or self.job_limits_default is not None
+            or self.job_limits_max is not None
+        )

@@ -357,7 +357,7 @@ class Engine:
         return Assignment(
             job_id=job.job_id,
             attempt=job.attempt,
-            program=job.spec.program,
+            program=self.core.state.values_of(job).program,
             hosts=tuple(self.core.state.host_names(job.allocation)),
             queue=job.spec.queue,
             user=job.spec.user,

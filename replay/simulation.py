@@ -210,7 +210,9 @@ class Simulation:
             self._accept(
                 DefineQueue(
                     queue=queue,
-                    spec=QueueSpec(priority=30, description="all jobs of the workload"),
+                    spec=QueueSpec(
+                        priority=30, description="all jobs of the workload", allows_exclusive=True
+                    ),
                 )
             )
         fractions = self._modelling.fractions(self._workload)

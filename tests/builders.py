@@ -56,7 +56,9 @@ def beginning(
             allocators=plugins.allocator_versions(),
         ),
         DefineCluster(settings=settings),
-        DefineQueue(queue=settings.default_queue, spec=QueueSpec(priority=30)),
+        DefineQueue(
+            queue=settings.default_queue, spec=QueueSpec(priority=30, allows_exclusive=True)
+        ),
     ]
 
 

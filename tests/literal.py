@@ -42,8 +42,9 @@ class LiteralFcfs:
         pass
 
     def _key(self, job: JobRecord) -> tuple[int, ...]:
-        priority = self.view.queue_of(job).spec.priority
-        wish = -job.spec.user_priority
+        queue = self.view.queue_of(job).spec
+        priority, most = queue.priority, queue.user_priority_max
+        wish = -job.spec.user_priority if most is None else -min(job.spec.user_priority, most)
         return (-priority, wish, job.place, job.queue_us, job.number, job.index)
 
     def begin_session(self) -> None:

@@ -27,6 +27,7 @@ from projections.scheduling.budgets import (
     Rule,
     Rules,
     rules_of_groups,
+    rules_of_hosts,
     rules_of_limits,
     rules_of_projects,
     rules_of_queues,
@@ -76,6 +77,9 @@ class Limits:
                 *rules_of_users(stored.users),
                 *rules_of_groups(stored.groups),
                 *rules_of_projects(stored.projects),
+                *rules_of_hosts(
+                    {name: worker.settings for name, worker in stored.workers.items()}
+                ),
             ],
             Membership(stored.groups),
         )
@@ -289,6 +293,8 @@ class Limits:
                 continue
             left = self.headroom(budget, is_empty=is_empty)
             least = least_need(request, budget.rule.resource, is_empty=is_empty)
+            if is_empty and left == 0:
+                continue  # A bound of nothing is a brake, like a switch, and no ceiling.
             if isinstance(left, int) and least > left:
                 found = min(found or (9, 0, 0), (budget.rule.rank, left, place))
         if found is None:

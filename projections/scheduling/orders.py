@@ -17,6 +17,7 @@ from domain.events.jobs import (
     JobSuspendOrdered,
 )
 from domain.job_states import LIVE, JobState
+from domain.jobs import JobLimits
 from projections.scheduling.handle.reports import why_killed
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
@@ -79,7 +80,7 @@ class Orders:
                 self._state.unchecked[job.stream] = job
         over = self._state.over_limit
         for job in sorted(over.values(), key=order_of):
-            why = usage_limit_reached(job)
+            why = usage_limit_reached(job, self._state.values_of(job).limits)
             if why and job.state in LIVE:
                 self._order_kill(job, why)
         over.clear()
@@ -226,11 +227,10 @@ def _may_go_on(job: JobRecord) -> bool:
     return job.resume_wanted or job.suspend_why == SUSP_QUEUE_WINDOW
 
 
-def usage_limit_reached(job: JobRecord) -> str:
+def usage_limit_reached(job: JobRecord, limits: JobLimits | None) -> str:
     """
     Return why a job must end by what it was seen to use, "" when it needn't.
     """
-    limits = job.spec.limits
     if limits is None:
         return ""
     used_kib = sum(actual.get(MEM, 0) for actual in job.actual.values()) // KIB_MILLI

@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from domain.dependency import ParentElement, Verdict, evaluate
+from domain.effective import check_ceilings, check_fixed, check_tasks_within
+from domain.errors import Refused
 from domain.job_states import ENDED
 from domain.reasons import PendReason, ReasonCode
 from domain.windows import is_open, next_change_us
 from projections.scheduling.budgets import LIMIT_RANK, QUEUE_RANK, USER_RANK
 from projections.scheduling.records import JobRecord
+from projections.scheduling.rights import right_lost
 from projections.scheduling.state import State
 
 READY: Final = PendReason(code=ReasonCode.JOB_NEW)
@@ -72,18 +75,49 @@ def kept_from_starting(state: State, job: JobRecord, now_us: int) -> PendReason 
 
     Everything that this looks at is in the job's fingerprint, so it holds for all jobs of it.
     """
-    budgets = state.limits
-    request = state.request_of(job)
-    if request.budgets:
-        found = budgets.short_of(request, range(QUEUE_RANK, QUEUE_RANK + 1))
-        if found is not None:
-            return found
+    budgets, request = state.limits, state.request_of(job)
     return (
-        _too_late(state, job, now_us)
+        right_lost(state, job.spec)
+        or budgets.short_of(request, range(QUEUE_RANK, QUEUE_RANK + 1))
+        or _too_late(state, job, now_us)
         or budgets.short_of(request, range(USER_RANK, LIMIT_RANK))
+        or not_allowed(state, job)
         or _array_limit(state, job)
         or budgets.short_of(request, range(LIMIT_RANK, LIMIT_RANK + 1))
     )
+
+
+def not_allowed(state: State, job: JobRecord) -> PendReason | None:
+    """
+    Return what of a job's values its profile or queue no longer allow, None when they allow all.
+    """
+    spec = job.spec
+    queue = state.stored.queues[spec.queue].spec
+    profile = state.stored.profiles.get(spec.profile) if spec.profile else None
+    if profile is None and not spec.is_exclusive and not queue.has_ceilings:
+        return None
+    try:
+        effective = state.effective(job)
+        check_tasks_within(effective, queue)
+    except Refused as refused:
+        return PendReason(code=ReasonCode.QUE_PROCLIMIT, detail=refused.rule)
+    try:
+        state.requirement_of(spec)
+        check_ceilings(effective, queue)
+        if profile is not None:
+            check_fixed(spec, profile)
+    except Refused as refused:
+        return PendReason(code=ReasonCode.JOB_NOT_ALLOWED, detail=refused.text()[:200])
+    return None
+
+
+def can_never_start(state: State, job: JobRecord) -> bool:
+    """
+    Say whether what bounds the job could never hold it, however empty the cluster.
+    """
+    request, ranks = state.request_of(job), range(QUEUE_RANK, LIMIT_RANK + 1)
+    is_over = state.limits.short_of(request, ranks, is_empty=True) is not None
+    return is_over or not_allowed(state, job) is not None
 
 
 def _too_late(state: State, job: JobRecord, now_us: int) -> PendReason | None:

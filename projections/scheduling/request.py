@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain.cluster import ClusterSettings, DefaultHostType
+from domain.effective import names_tasks
 from domain.jobs import HostChoice, JobSpec
 from domain.limits import COUNTED, JOBS
+from domain.name_lists import NameList
 from domain.reasons import ReasonCode
 from domain.resources import Catalogue, ResourceScope
 from domain.resreq.evaluate import SubmissionHost, load_names
@@ -191,6 +193,7 @@ class Request:
         is_volatile: Whether its outcome or reasons may change with every change of capacity; those
             of slots alone only change when something is freed.
         is_timed: Whether it has alternatives that open some time after submission.
+        queue_hosts: The hosts that the queue has, None for all.
         budgets: What the job is charged to, in the order in which causes are looked at.
     """
 
@@ -204,7 +207,26 @@ class Request:
     is_bare: bool = False
     is_volatile: bool = True
     is_timed: bool = False
+    queue_hosts: NameList | None = None
     budgets: tuple[Budget, ...] = ()
+
+    @property
+    def firsts(self) -> tuple[str, ...]:
+        """
+        Return the hosts of which one must be the job's first, none when any may; the job's own word
+        goes before its queue's.
+        """
+        if self.asked:
+            return tuple(choice.host for choice in self.asked if choice.is_first)
+        return self.queue_hosts.firsts() if self.queue_hosts is not None else ()
+
+    def preference_of(self, host: str) -> int:
+        """
+        Return how much a host is preferred; the job's own word goes before its queue's.
+        """
+        if self.asked:
+            return next((each.preference for each in self.asked if each.host == host), 0)
+        return 0 if self.queue_hosts is None else self.queue_hosts.preference_of(host)
 
     @property
     def only(self) -> Part:
@@ -223,6 +245,7 @@ class Asking:
         requirement: What holds for the job, None when it has no requirement.
         text: The same in canonical words.
         open_branches: How many of its alternatives are open yet.
+        queue_hosts: The hosts that the queue has, None for all.
         budgets: What the job is charged to.
     """
 
@@ -232,6 +255,7 @@ class Asking:
     open_branches: int = 1
     excluded_hosts: tuple[int, ...] = ()
     hosts_max: int | None = None
+    queue_hosts: NameList | None = None
     budgets: tuple[Budget, ...] = ()
 
 
@@ -271,7 +295,11 @@ def request_of(asking: Asking, settings: ClusterSettings, catalogue: Catalogue) 
     builder = _Builder(asking, settings, catalogue)
     branches = tuple(builder.branch(compound) for compound in requirement.compounds)
     is_restricted = bool(
-        spec.hosts or spec.is_exclusive or asking.excluded_hosts or asking.hosts_max is not None
+        spec.hosts
+        or spec.is_exclusive
+        or asking.excluded_hosts
+        or asking.hosts_max is not None
+        or asking.queue_hosts is not None
     )
     one = branches[0].parts[0]
     is_simple = len(branches) == 1 and len(branches[0].parts) == 1 and len(one.usages) == 1
@@ -289,6 +317,7 @@ def request_of(asking: Asking, settings: ClusterSettings, catalogue: Catalogue) 
             asking.budgets or not is_simple or is_restricted or _is_volatile(one, settings)
         ),
         is_timed=any(branch.delay_us for branch in branches),
+        queue_hosts=asking.queue_hosts,
         budgets=asking.budgets,
     )
 
@@ -358,7 +387,7 @@ class _Builder:
         spec = self.asking.spec
         is_simple = len(compound.primaries) == 1 and compound.primaries[0].tasks is None
         asked = TaskRange(spec.tasks_min, spec.tasks_max)
-        if not is_simple and (spec.tasks_min, spec.tasks_max) == (1, 1):
+        if not is_simple and not names_tasks(spec):
             # -n wasn't given: the counts of the requirement hold.
             asked_or_none = None
         else:

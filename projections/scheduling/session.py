@@ -16,7 +16,7 @@ from domain.job_states import JobState
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.orders import Orders
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner, identity_of
-from projections.scheduling.readiness import READY, kept_back, kept_from_starting, note_windows
+from projections.scheduling.readiness import READY, can_never_start, kept_back, kept_from_starting, note_windows
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
 from projections.scheduling.status import with_status
@@ -56,6 +56,8 @@ class Session:
         state = self._state
         state.session_us = self._now_us
         changed = note_windows(state, self._now_us)
+        if state.timed_hosts:
+            state.note_hosts(self._now_us)
         if state.limits.note_time(self._now_us) or changed:
             state.capacity.freed += 1
         if state.has_orders_to_give(self._now_us):
@@ -191,7 +193,9 @@ class Session:
         found = outcome.reasons()
         if not found or any(reason.hosts for reason in found):
             found = with_status(found, state)
-        never = self._runner.never(state.request_of(job), state.settings().allocators)
+        never = can_never_start(state, job) or self._runner.never(
+            state.request_of(job), state.settings().allocators
+        )
         number = kept.number if kept is not None else state.stored.highest_reason_set + 1
         same = (
             kept is not None

@@ -12,11 +12,15 @@ from typing import Final
 
 from domain.allocations import Allocation
 from domain.cluster import ClusterSettings
-from domain.errors import InvariantBroken, NotFound
+from domain.effective import requirement_of
+from domain.errors import InvariantBroken, NotFound, Refused
 from domain.ids import job_stream
 from domain.job_states import LIVE, JobState
+from domain.jobs import JobSpec
+from domain.reasons import ReasonCode
 from domain.resources import Catalogue, ResourceDescriptor
 from domain.resreq.syntax import Requirement
+from domain.windows import is_open, next_change_us
 from projections.scheduling.capacity import derive
 from projections.scheduling.limits import Limits
 from projections.scheduling.pickers.protocol import JobPicker
@@ -35,6 +39,7 @@ from projections.scheduling.request import (
     request_of,
     text_of,
 )
+from projections.scheduling.rights import right_lost
 from projections.scheduling.watches import Watches
 
 PARSED_MAX: Final = 4_096
@@ -74,8 +79,14 @@ class State(Watches):
         self.signatures: dict[int, tuple[object, ...]] = {}
         self.members: dict[int, int] = {}
         self.volatile = False
+        self.timed_hosts: dict[str, WorkerRecord] = {}
+        for worker in self.hosts:
+            if worker.accepted_us is not None or worker.settings.dispatch_windows is not None:
+                self.note_host(worker, stored.time_us)
+                self.capacity.set_status(worker)
         self.parsed: dict[tuple[str, ...], Requirement] = {}
         self._texts: dict[int, tuple[Requirement, str]] = {}
+        self._merged: dict[tuple[int, str, str], tuple[Requirement | None, Requirement | None]] = {}
         self._catalogue: Catalogue | None = None
         self._vocabulary = 0
         self.windows_open: dict[str, bool] = {}
@@ -167,10 +178,19 @@ class State(Watches):
         """
         Return what decides the job's request, as the alternatives are open now.
         """
-        requirement = job.spec.requirement
-        budgets = self.limits.budgets_of(job.spec)
+        spec = self.effective(job)
+        requirement, queue = spec.requirement, self.stored.queues[spec.queue].spec
+        asking = Asking(
+            spec=spec,
+            requirement=requirement,
+            text="",
+            excluded_hosts=job.excluded_hosts,
+            hosts_max=queue.hosts_max,
+            queue_hosts=queue.hosts,
+            budgets=self.limits.budgets_of(job.spec),
+        )
         if requirement is None:
-            return Asking(job.spec, None, "", 1, job.excluded_hosts, budgets=budgets)
+            return asking
         text = self._texts.get(id(requirement))
         if text is None:
             # The requirement is kept beside its text, so that no other can get its id.
@@ -178,9 +198,49 @@ class State(Watches):
         # The submission itself may be what is being folded: the state's time is still before it.
         waited_us = max(self.session_us, self.stored.time_us, job.submit_us) - job.submit_us
         opened = open_branches_of(requirement, waited_us)
-        return Asking(
-            job.spec, requirement, text[1], opened, job.excluded_hosts, budgets=budgets
-        )
+        return replace(asking, text=text[1], open_branches=opened)
+
+    def effective(self, job: JobRecord) -> JobSpec:
+        """
+        Return a job as it holds: its own values over its profile's over its queue's.
+        """
+        values = self.values_of(job)
+        requirement = self.requirement_of(job.spec, is_checked=False)
+        if requirement is values.requirement:
+            return values
+        return values.model_copy(update={"requirement": requirement})
+
+    def requirement_of(self, spec: JobSpec, *, is_checked: bool = True) -> Requirement | None:
+        """
+        Return the requirement that holds for a job, one object for equal jobs.
+
+        Args:
+            is_checked: Refuse what profile or queue don't allow; else the job's own holds then.
+
+        Raises:
+            Refused: They don't allow it.
+        """
+        queue = self.stored.queues[spec.queue].spec
+        if not spec.profile and queue.requirement is None and not queue.reservations:
+            return spec.requirement
+        key = (id(spec.requirement), spec.profile, spec.queue)
+        known = self._merged.get(key)
+        if known is None:
+            try:
+                found = requirement_of(
+                    spec,
+                    self.stored.profiles.get(spec.profile),
+                    queue,
+                    queue_resreq=self.settings().queue_resreq,
+                    catalogue=self.catalogue,
+                )
+            except Refused:
+                if is_checked:
+                    raise
+                found = spec.requirement
+            # The job's own is kept beside it, so that no other can get its id.
+            known = self._merged[key] = (spec.requirement, found)
+        return known[1]
 
     def note_vocabulary(self) -> None:
         """
@@ -236,6 +296,71 @@ class State(Watches):
         self.wanted.clear()
         self.parsed.clear()
         self._texts.clear()
+        self._merged.clear()
+
+    # -- hosts that are shut for a time
+
+    def note_host(self, worker: WorkerRecord, now_us: int) -> None:
+        """
+        Note whether a host is shut for a time: outside its windows, or because a job has just been
+        started there.
+        """
+        number, shut = worker.number, self.capacity.shut
+        code = self._shut_for(worker, now_us)
+        if code is None:
+            shut.pop(number, None)
+        else:
+            shut[number] = code
+        if worker.settings.dispatch_windows is None and code is None:
+            self.timed_hosts.pop(worker.name, None)
+        else:
+            self.timed_hosts[worker.name] = worker
+
+    def _shut_for(self, worker: WorkerRecord, now_us: int) -> ReasonCode | None:
+        windows = worker.settings.dispatch_windows
+        if windows is not None and not is_open(windows, now_us):
+            return ReasonCode.HOST_WINDOW
+        interval_us = self.stored.cluster.accept_interval_us if self.stored.cluster else 0
+        if worker.accepted_us is not None and now_us < worker.accepted_us + interval_us:
+            return ReasonCode.HOST_ACCPT_ONE
+        return None
+
+    def note_hosts(self, now_us: int) -> None:
+        """
+        Note which hosts are shut for a time now.
+        """
+        for worker in list(self.timed_hosts.values()):
+            before = self.capacity.shut.get(worker.number)
+            self.note_host(worker, now_us)
+            if self.capacity.shut.get(worker.number) != before:
+                self.capacity.set_status(worker)
+
+    def pace_hosts(self, allocation: Allocation, now_us: int) -> None:
+        """
+        Shut the hosts of a job that has just been started for a time, where starts are paced.
+        """
+        if self.stored.cluster is None or not self.stored.cluster.accept_interval_us:
+            return
+        for number, _, _ in allocation.shares():
+            worker = self.hosts[number]
+            worker.accepted_us = now_us
+            self.note_host(worker, now_us)
+            self.capacity.set_status(worker)
+
+    def host_moments_us(self, now_us: int) -> list[int]:
+        """
+        Return the moments at which hosts open or shut for a time.
+        """
+        found = []
+        interval_us = self.stored.cluster.accept_interval_us if self.stored.cluster else 0
+        for worker in self.timed_hosts.values():
+            windows = worker.settings.dispatch_windows
+            change = None if windows is None else next_change_us(windows, now_us)
+            if change is not None:
+                found.append(change)
+            if worker.accepted_us is not None:
+                found.append(worker.accepted_us + interval_us)
+        return found
 
     def define_limits(self) -> None:
         """
@@ -265,6 +390,9 @@ class State(Watches):
         queue = self.stored.queues[spec.queue].spec
         if queue.run_windows is not None or spec.deadline_us is not None:
             words += f" run_limit={self.run_limit_us(job)} deadline={spec.deadline_us}"
+        lost = right_lost(self, spec)
+        if lost is not None:
+            words += f" {lost.code.value}={lost.detail}"
         if job.excluded_hosts:
             words += f" excluded={','.join(map(str, job.excluded_hosts))}"
         return words

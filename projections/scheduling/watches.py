@@ -11,9 +11,10 @@ from heapq import heappop, heappush
 from typing import Final
 
 from domain.dependency import parents_of
+from domain.effective import values_of
 from domain.ids import job_stream_of
 from domain.job_states import ENDED, LIVE, JobState
-from domain.jobs import ExitRules
+from domain.jobs import ExitRules, JobSpec
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
 from projections.scheduling.request import delays_of
@@ -71,7 +72,7 @@ class Watches:
             elif job.state in LIVE:
                 self.live[job.stream] = job
                 self.set_run_timers(job)
-                if job.spec.limits is not None:
+                if self.values_of(job).limits is not None:
                     self.over_limit[job.stream] = job
                 if job.stop_actor is not None or job.resume_wanted or job.suspend_why:
                     self.demands[job.stream] = job
@@ -159,11 +160,17 @@ class Watches:
 
     def run_limit_us(self, job: JobRecord) -> int | None:
         """
-        Return the run limit in force: the job's own, else its queue's default.
+        Return the run limit in force: the job's own, else its profile's or its queue's.
         """
-        if job.spec.run_limit_us is not None:
-            return job.spec.run_limit_us
-        return self.stored.queues[job.spec.queue].spec.run_limit_default_us
+        return self.values_of(job).run_limit_us
+
+    def values_of(self, job: JobRecord) -> JobSpec:
+        """
+        Return a job with what its profile and queue fill in, but for the requirement.
+        """
+        spec = job.spec
+        profile = self.stored.profiles.get(spec.profile) if spec.profile else None
+        return values_of(spec, profile, self.stored.queues[spec.queue].spec)
 
     def due(self, now_us: int) -> list[JobRecord]:
         """
@@ -195,17 +202,15 @@ class Watches:
 
     def exit_rules(self, job: JobRecord) -> ExitRules:
         """
-        Return what the job's exit values mean: its own rules, else its queue's.
+        Return what the job's exit values mean: its own rules, else its profile's or its queue's.
         """
-        return job.spec.exits or self.stored.queues[job.spec.queue].spec.exits or NO_RULES
+        return self.values_of(job).exits or NO_RULES
 
     def is_rerunnable(self, job: JobRecord) -> bool:
         """
         Say whether the job starts anew when its host is lost.
         """
-        if job.spec.rerunnable is not None:
-            return job.spec.rerunnable
-        return self.stored.queues[job.spec.queue].spec.rerunnable
+        return bool(self.values_of(job).rerunnable)
 
     def started_elements(self, number: int) -> int:
         """

@@ -115,5 +115,7 @@ def first_commands(settings: DaemonSettings) -> tuple[DefineCluster, DefineQueue
         memory_unit=MemoryUnit.MB,
         reserve_per_task=False,
     )
-    queue = QueueSpec(priority=30, description="for everything that names no queue")
+    queue = QueueSpec(
+        priority=30, description="for everything that names no queue", allows_exclusive=True
+    )
     return DefineCluster(settings=cluster), DefineQueue(queue=DEFAULT_QUEUE, spec=queue)

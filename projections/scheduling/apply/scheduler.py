@@ -51,8 +51,7 @@ def cluster_defined(state: State, stamped: Stamped, event: ClusterDefined) -> No
     Take the settings over.
     """
     state.stored.cluster = event.settings
-    state.forget_requests()
-    state.capacity.freed += 1
+    state.define_limits()
 
 
 def resource_defined(state: State, stamped: Stamped, event: ResourceDefined) -> None:
@@ -75,9 +74,7 @@ def _set_queue(state: State, stamped: Stamped, spec: Any) -> None:
     if queue is None:
         queue = state.stored.queues[name] = QueueRecord(name, spec)
     queue.spec = spec
-    state.wanted.clear()
-    state.picker.on_queue_update(queue)
-    state.capacity.freed += 1
+    state.define_limits()
 
 
 def _queue_with(**changes: bool) -> Any:

@@ -11,6 +11,7 @@ from domain.events.workers import (
     WorkerBecameUnreachable,
     WorkerCameBack,
     WorkerClosed,
+    WorkerConfigured,
     WorkerJoined,
     WorkerLeft,
     WorkerOpened,
@@ -75,9 +76,22 @@ def reported(state: State, stamped: Stamped, event: WorkerReported) -> None:
         state.capacity.reconcile(job, worker.number, actual)
         job.cpu_us = max(job.cpu_us, usage.cpu_us)
         job.processes = usage.processes
-        if job.spec.limits is not None:
+        if state.values_of(job).limits is not None:
             state.over_limit[job.stream] = job
     state.capacity.set_load(worker)
+
+
+def configured(state: State, stamped: Stamped, event: WorkerConfigured) -> None:
+    """
+    Take over what holds for the host.
+    """
+    worker = _worker(state, stamped)
+    bounds_users = event.settings.user_slots_max != worker.settings.user_slots_max
+    worker.settings = event.settings
+    state.note_host(worker, stamped.time_us)
+    state.capacity.set_status(worker)
+    if bounds_users:
+        state.define_limits()
 
 
 def closed(state: State, stamped: Stamped, event: WorkerClosed) -> None:
@@ -167,6 +181,7 @@ def order_done(state: State, stamped: Stamped, event: WorkerOrderDone) -> None:
 APPLY: Final[dict[Any, Any]] = {
     WorkerJoined: joined,
     WorkerReported: reported,
+    WorkerConfigured: configured,
     WorkerClosed: closed,
     WorkerOpened: opened,
     WorkerBecameUnreachable: became_unreachable,

@@ -36,6 +36,7 @@ from domain.ids import job_stream_of
 from domain.job_states import ENDED, LIVE, JobState, state_after
 from domain.jobs import JobSpec
 from projections.scheduling.handle.answers import NewEvents
+from projections.scheduling.handle.allowed import check_hosts_of_queue, check_policies
 from projections.scheduling.handle.requirements import with_requirement
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
@@ -54,6 +55,7 @@ def submit(state: State, command: SubmitJob, actor: str) -> NewEvents:
         return []
     _check_spec(state, spec)
     spec = _with_parents(state, with_requirement(state, spec))
+    check_policies(state, spec)
     number = state.stored.highest_job + 1
     if number > HIGHEST_JOB:
         raise Refused("job", f"there is no number left above {HIGHEST_JOB}")
@@ -80,9 +82,6 @@ def _check_spec(state: State, spec: JobSpec) -> None:
     queue = state.queue(spec.queue)
     if not queue.spec.is_open:
         raise Refused("queue", "must be open", spec.queue)
-    longest = queue.spec.run_limit_max_us
-    if longest is not None and spec.run_limit_us is not None and spec.run_limit_us > longest:
-        raise Refused("run_limit_us", f"must be at most the queue's {longest}", spec.run_limit_us)
     if spec.tasks_max < spec.tasks_min:
         raise Refused("tasks_max", "must not be below tasks_min", spec.tasks_max)
     _check_hosts(state, spec)
@@ -237,7 +236,11 @@ def switch(state: State, command: SwitchJob, actor: str) -> NewEvents:
         raise Refused("job_id", "must not have ended", f"{job.job_id} is {job.state.value}")
     if job.spec.queue == command.queue:
         return []
-    _check_spec(state, job.spec.model_copy(update={"queue": command.queue}))
+    spec = job.spec.model_copy(update={"queue": command.queue})
+    _check_spec(state, spec)
+    check_policies(state, spec)
+    if job.state in LIVE:
+        check_hosts_of_queue(state, job, command.queue)
     return [(job.stream, JobSwitched(queue=command.queue))]
 
 
@@ -286,6 +289,7 @@ def modify(state: State, command: ModifyJob, actor: str) -> NewEvents:
         if fixed:
             raise Refused(fixed[0], "can't be changed once the job has started", job.job_id)
     _check_spec(state, new)
+    check_policies(state, new)
     return [(job.stream, JobModified(spec=_with_parents(state, new)))]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from domain.effective import names_tasks
 from domain.errors import Refused
 from domain.jobs import JobSpec
 from domain.resources import ResourceLayer
@@ -59,12 +60,12 @@ def parsed(state: State, texts: tuple[str, ...]) -> Requirement:
 
 def _check_tasks(spec: JobSpec, requirement: Requirement) -> None:
     """
-    Refuse counts of a compound that -n contradicts; -n 1 is what a job has that gave none.
+    Refuse counts of a compound that -n contradicts.
     """
     if requirement.is_simple:
         return
-    was_given = (spec.tasks_min, spec.tasks_max) != (1, 1)
-    check_tasks(requirement, TaskRange(spec.tasks_min, spec.tasks_max) if was_given else None)
+    asked = TaskRange(spec.tasks_min, spec.tasks_max) if names_tasks(spec) else None
+    check_tasks(requirement, asked)
 
 
 def _check(state: State, requirement: Requirement) -> None:

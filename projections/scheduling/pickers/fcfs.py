@@ -35,7 +35,10 @@ class _Order:
         the same job.
         """
         self._pushes += 1
-        priority, wish = self.view.queue_of(job).spec.priority, job.spec.user_priority
+        queue, wish = self.view.queue_of(job).spec, job.spec.user_priority
+        priority = queue.priority
+        if queue.user_priority_max is not None:
+            wish = min(wish, queue.user_priority_max)
         age = (job.queue_us, job.number, job.index)
         key = (-priority, -wish, job.place, *age, self._pushes)
         self.keys[job.stream] = key

@@ -73,7 +73,11 @@ def eligible_of(part: Part, request: Request, ground: Ground, group: Mask | None
     """
     begin = ground.takes if group is None else ground.takes & group
     is_static = not (
-        request.asked or request.excluded_hosts or request.is_exclusive or part.loads
+        request.asked
+        or request.queue_hosts is not None
+        or request.excluded_hosts
+        or request.is_exclusive
+        or part.loads
     ) and all(condition.is_static for condition in part.conditions)
     if not is_static:
         matching = begin
@@ -95,6 +99,8 @@ def _causes(
     Yield each cause for which hosts may not match, in LSF's order, with the hosts it lets through.
     """
     capacity = ground.capacity
+    if request.queue_hosts is not None:
+        yield ReasonCode.HOST_QUE_MEMB, "", capacity.selector.listed(request.queue_hosts)
     if request.asked:
         yield ReasonCode.HOST_USR_SPEC, "", _asked(request, ground)
     if request.excluded_hosts:
@@ -143,6 +149,8 @@ def _asked(request: Request, ground: Ground) -> Mask:
 
 
 def _wishes(request: Request, ground: Ground, hosts: Column) -> Column:
+    if not request.asked and request.queue_hosts is not None:
+        return -ground.capacity.selector.preferences(request.queue_hosts)[hosts]
     wishes = {choice.host: choice.preference for choice in request.asked}
     facts = ground.capacity.facts
     return np.array([-wishes.get(facts[number].name, 0) for number in hosts.tolist()], np.int64)
@@ -153,7 +161,9 @@ def _ordered(part: Part, request: Request, ground: Ground, hosts: Column) -> Col
     Order hosts by the job's preference, then by its order, then by their joining.
     """
     keys: list[Column] = []
-    if any(choice.preference for choice in request.asked):
+    if any(choice.preference for choice in request.asked) or (
+        not request.asked and request.queue_hosts is not None
+    ):
         keys.append(_wishes(request, ground, hosts))
     if part.order:
         keys += ground.capacity.selector.order_keys(part.order, ground, hosts)
@@ -167,7 +177,7 @@ def _ordered(part: Part, request: Request, ground: Ground, hosts: Column) -> Col
 
 
 def _firsts(request: Request, ground: Ground, hosts: Column) -> Mask | None:
-    names = {choice.host for choice in request.asked if choice.is_first}
+    names = set(request.firsts)
     if not names:
         return None
     facts = ground.capacity.facts

@@ -65,12 +65,11 @@ class LiteralPart:
                 numbers.append(number)
             else:
                 self._causes[number] = cause
-        wishes = {choice.host: choice.preference for choice in self._request.asked}
         facts = ground.capacity.facts
         if self._part.order:
             key = compile_order(self._part.order, ground.capacity.selector.catalogue)
             numbers.sort(key=lambda number: key(ground.host(number)))
-        numbers.sort(key=lambda number: -wishes.get(facts[number].name, 0))
+        numbers.sort(key=lambda number: -self._request.preference_of(facts[number].name))
         return numbers
 
     def _cause(self, number: int) -> Cause | None:
@@ -79,6 +78,8 @@ class LiteralPart:
         """
         request, ground = self._request, self._ground
         name = ground.capacity.facts[number].name
+        if request.queue_hosts is not None and not request.queue_hosts.holds([name]):
+            return ReasonCode.HOST_QUE_MEMB, ""
         if request.asked and name not in [choice.host for choice in request.asked]:
             return ReasonCode.HOST_USR_SPEC, ""
         if number in request.excluded_hosts:
@@ -185,7 +186,7 @@ class LiteralPart:
         """
         Return the names of the hosts of which one must be the first.
         """
-        return {choice.host for choice in self._request.asked if choice.is_first}
+        return set(self._request.firsts)
 
     def signature(self) -> tuple[object, ...]:
         """
@@ -214,6 +215,7 @@ class LiteralPart:
         """
         code, detail = item[0]
         order = [
+            ReasonCode.HOST_QUE_MEMB,
             ReasonCode.HOST_USR_SPEC,
             ReasonCode.SBD_JOB_REQUEUE,
             ReasonCode.LOAD_UNAVAIL,

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from domain.amounts import SLOTS
+from domain.name_lists import NameList
 from domain.resources import BUILT_IN_ONLY, Catalogue, ValueType
 from domain.resreq.check import COMPARISONS
 from domain.resreq.evaluate import Compiler, HostView, SubmissionHost, number_value
@@ -278,6 +279,24 @@ class Selector:
             return next((known[kind] for kind in own if kind in known), 0)
 
         found: Column = self._remember(("tiles", kinds), lambda: tile, np.int64)
+        return found
+
+    def listed(self, names: NameList) -> Mask:
+        """
+        Return which hosts a list of names holds.
+        """
+        found: Mask = self._remember(
+            ("listed", names), lambda: lambda host: names.holds([host.name]), np.bool_
+        )
+        return found
+
+    def preferences(self, names: NameList) -> Column:
+        """
+        Return the preference that a list of names has for each host.
+        """
+        found: Column = self._remember(
+            ("preferences", names), lambda: lambda host: names.preference_of(host.name), np.int64
+        )
         return found
 
     def _is_text(self, name: str) -> bool:

@@ -1,0 +1,258 @@
+"""
+What holds for a job: its own values over its profile's over its queue's. The one place where they
+are merged.
+
+A profile's *default* holds where the job says nothing, a *fixed* value can't be said otherwise, a
+*select* is ANDed to the job's own. A queue fills in what nobody said, and has ceilings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from domain.errors import Refused
+from domain.jobs import EnvironmentVariable, JobLimits, JobSpec, Program
+from domain.profiles import ProfileSpec
+from domain.queues import QueueSpec
+from domain.resources import BUILT_IN_ONLY, Catalogue
+from domain.resreq.merge import Mark, QueueResreq, effective_requirement
+from domain.resreq.syntax import EMPTY, Requirement
+from domain.resreq.tasks import TaskRange, task_range
+
+T = TypeVar("T")
+
+NO_LIMITS: Final = JobLimits()
+
+
+@dataclass(slots=True, frozen=True)
+class Around:
+    """
+    Hold what runs around a job's command, and how.
+
+    Args:
+        pre_exec: Commands before it, the outermost first.
+        post_exec: Commands after it, the outermost last.
+        nice: How much lower than usual the priority of its processes is.
+    """
+
+    pre_exec: tuple[str, ...] = ()
+    post_exec: tuple[str, ...] = ()
+    nice: int = 0
+
+
+def around(profile: ProfileSpec | None, queue: QueueSpec) -> Around:
+    """
+    Return what queue and profile run around a job's command.
+    """
+    before = (queue.pre_exec, profile.pre_exec if profile else "")
+    after = (profile.post_exec if profile else "", queue.post_exec)
+    return Around(tuple(filter(None, before)), tuple(filter(None, after)), queue.nice)
+
+
+# ------------------------------------------------------------------------------------- requirement
+
+
+def requirement_of(
+    spec: JobSpec,
+    profile: ProfileSpec | None,
+    queue: QueueSpec,
+    *,
+    queue_resreq: QueueResreq = QueueResreq.IGNORE,
+    catalogue: Catalogue = BUILT_IN_ONLY,
+) -> Requirement | None:
+    """
+    Return the requirement that holds for a job, None when nobody says one.
+
+    Raises:
+        Refused: The job says something else than a fixed profile, or reserves more than it may.
+    """
+    is_merged = queue_resreq is QueueResreq.MERGE and (queue.requirement or queue.reservations)
+    if not is_merged and (profile is None or profile.requirement is None):
+        return spec.requirement
+    found = effective_requirement(
+        spec.requirement,
+        profile.requirement if profile else None,
+        queue.requirement,
+        mark=profile.resreq_mark if profile else Mark.DEFAULT,
+        queue_resreq=queue_resreq,
+        ranges=queue.reservations,
+        catalogue=catalogue,
+    )
+    return None if found == EMPTY and spec.requirement is None else found
+
+
+# ------------------------------------------------------------------------------------- other values
+
+
+def values_of(spec: JobSpec, profile: ProfileSpec | None, queue: QueueSpec) -> JobSpec:
+    """
+    Return a job with the values of its profile and queue filled in, but for the requirement; the
+    job itself when they say nothing. Nothing is refused here: a fixed value simply holds.
+    """
+    if profile is None and not queue.fills_in:
+        return spec
+    filled = spec if profile is None else _with_profile(spec, profile)
+    return _with_queue(filled, queue)
+
+
+def names_tasks(spec: JobSpec) -> bool:
+    """
+    Say whether a job names its count of tasks.
+    """
+    return spec.names_tasks or (spec.tasks_min, spec.tasks_max) != (1, 1)
+
+
+def _with_profile(spec: JobSpec, profile: ProfileSpec) -> JobSpec:
+    changes: dict[str, object] = {}
+    tasks = profile.tasks
+    if tasks is not None and (profile.tasks_mark is Mark.FIXED or not names_tasks(spec)):
+        changes.update(tasks_min=tasks[0], tasks_max=tasks[1], names_tasks=True)
+    for name, mark in (
+        ("run_limit_us", profile.run_limit_mark),
+        ("exits", profile.exits_mark),
+        ("rerunnable", profile.rerunnable_mark),
+    ):
+        changes[name] = _one(getattr(spec, name), getattr(profile, name), mark)
+    if profile.limits is not None:
+        changes["limits"] = _limits(spec.limits, profile.limits, profile.limits_mark)
+    if profile.env and spec.program is not None:
+        changes["program"] = _program(spec.program, profile)
+    return spec.model_copy(update=changes)
+
+
+def _one(own: T | None, theirs: T | None, mark: Mark) -> T | None:
+    """
+    Return the value that holds: the job's own where it has one and may.
+    """
+    return theirs if theirs is not None and (own is None or mark is Mark.FIXED) else own
+
+
+def _limits(own: JobLimits | None, theirs: JobLimits, mark: Mark) -> JobLimits:
+    """
+    Return limits merged one by one.
+    """
+    own = own or NO_LIMITS
+    return JobLimits(
+        **{
+            name: _one(getattr(own, name), getattr(theirs, name), mark)
+            for name in JobLimits.model_fields
+        }
+    )
+
+
+def _program(own: Program, profile: ProfileSpec) -> Program:
+    """
+    Return a program with the variables of its profile, each by itself.
+    """
+    values = {each.name: each.value for each in own.env}
+    for each in profile.env:
+        if each.name not in values or profile.env_mark is Mark.FIXED:
+            values[each.name] = each.value
+    env = tuple(EnvironmentVariable(name=name, value=value) for name, value in values.items())
+    return own.model_copy(update={"env": env})
+
+
+def _with_queue(spec: JobSpec, queue: QueueSpec) -> JobSpec:
+    changes: dict[str, object] = {}
+    if queue.bounds_tasks:
+        least, most = _tasks(spec, queue)
+        changes.update(tasks_min=least, tasks_max=most)
+    if spec.run_limit_us is None and queue.run_limit_default_us is not None:
+        changes["run_limit_us"] = queue.run_limit_default_us
+    if spec.exits is None and queue.exits is not None:
+        changes["exits"] = queue.exits
+    if spec.rerunnable is None and queue.rerunnable:
+        changes["rerunnable"] = True
+    if queue.job_limits_default is not None or queue.job_limits_max is not None:
+        below = _limits(queue.job_limits_default, queue.job_limits_max or NO_LIMITS, Mark.DEFAULT)
+        changes["limits"] = _limits(spec.limits, below, Mark.DEFAULT)
+    return spec.model_copy(update=changes) if changes else spec
+
+
+def _tasks(spec: JobSpec, queue: QueueSpec) -> tuple[int, int]:
+    """
+    Return a job's tasks within the queue's range: a job that names none gets the queue's default,
+    a range is clipped. A compound says its counts itself.
+    """
+    least, most = queue.tasks_min or 1, queue.tasks_max or spec.tasks_max
+    if not names_tasks(spec):
+        is_counted = spec.requirement is not None and not spec.requirement.is_simple
+        default = 1 if is_counted else queue.tasks_default or least
+        return default, default
+    if spec.tasks_max < least or spec.tasks_min > most:
+        return spec.tasks_min, spec.tasks_max
+    return max(spec.tasks_min, least), min(spec.tasks_max, most)
+
+
+# ------------------------------------------------------------------------------ what isn't allowed
+
+
+def check_fixed(spec: JobSpec, profile: ProfileSpec) -> None:
+    """
+    Do nothing, or refuse what a job says otherwise than its profile has fixed.
+
+    Raises:
+        Refused: It does.
+    """
+    own_tasks = (spec.tasks_min, spec.tasks_max) if names_tasks(spec) else None
+    pairs: list[tuple[str, object, object, Mark]] = [
+        ("tasks", own_tasks, profile.tasks, profile.tasks_mark),
+        ("run_limit_us", spec.run_limit_us, profile.run_limit_us, profile.run_limit_mark),
+        ("exits", spec.exits, profile.exits, profile.exits_mark),
+        ("rerunnable", spec.rerunnable, profile.rerunnable, profile.rerunnable_mark),
+    ]
+    for name in JobLimits.model_fields:
+        own, theirs = (getattr(each or NO_LIMITS, name) for each in (spec.limits, profile.limits))
+        pairs.append((f"limits.{name}", own, theirs, profile.limits_mark))
+    fixed = {each.name: each.value for each in profile.env}
+    for variable in spec.program.env if spec.program else ():
+        theirs = fixed.get(variable.name)
+        pairs.append((f"env {variable.name}", variable.value, theirs, profile.env_mark))
+    for field, own, theirs, mark in pairs:
+        if mark is Mark.FIXED and None not in (own, theirs) and own != theirs:
+            raise Refused(field, "is fixed by the job's profile", own)
+
+
+def check_tasks_within(effective: JobSpec, queue: QueueSpec) -> None:
+    """
+    Do nothing, or refuse a count of tasks outside the queue's range.
+
+    Args:
+        effective: The job with its profile's and queue's values filled in.
+
+    Raises:
+        Refused: It is outside.
+    """
+    ranges = [TaskRange(effective.tasks_min, effective.tasks_max)]
+    requirement = effective.requirement
+    if requirement is not None and not requirement.is_simple and not names_tasks(effective):
+        ranges = [task_range(compound, None) for compound in requirement.compounds]
+    least, most = queue.tasks_min or 1, queue.tasks_max
+    for asked in ranges:
+        if asked.most < least or (most is not None and asked.least > most):
+            shown = f"at least {least}" if most is None else f"{least} to {most}"
+            raise Refused("tasks", f"must be within the queue's range, {shown}", str(asked))
+
+
+def check_ceilings(effective: JobSpec, queue: QueueSpec) -> None:
+    """
+    Do nothing, or refuse what a queue never allows, whatever is free.
+
+    Args:
+        effective: The job with its profile's and queue's values filled in.
+
+    Raises:
+        Refused: It is over one of the queue's ceilings, which is named.
+    """
+    longest = queue.run_limit_max_us
+    if longest is not None and (effective.run_limit_us or 0) > longest:
+        rule = f"must be at most the queue's {longest}"
+        raise Refused("run_limit_us", rule, effective.run_limit_us)
+    if effective.is_exclusive and not queue.allows_exclusive:
+        raise Refused("is_exclusive", "isn't allowed in this queue", effective.queue)
+    most = queue.job_limits_max or NO_LIMITS
+    for name in JobLimits.model_fields:
+        ceiling, value = getattr(most, name), getattr(effective.limits or NO_LIMITS, name)
+        if ceiling is not None and value is not None and value > ceiling:
+            raise Refused(f"limits.{name}", f"must be at most the queue's {ceiling}", value)

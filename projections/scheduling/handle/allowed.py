@@ -1,0 +1,90 @@
+"""
+Refuse jobs that their queue, profile, project or limits can never allow; what is only full now
+pends.
+"""
+
+from __future__ import annotations
+
+from domain.effective import check_ceilings, check_fixed, check_tasks_within
+from domain.errors import Denied, Refused
+from domain.job_states import JobState
+from domain.jobs import JobSpec
+from domain.reasons import PendReason, ReasonCode
+from domain.units import show_milli
+from projections.scheduling.budgets import LIMIT_RANK, QUEUE_RANK
+from projections.scheduling.records import JobRecord
+from projections.scheduling.rights import right_lost
+from projections.scheduling.state import State
+
+FIELDS = {
+    ReasonCode.QUE_NO_RIGHT: ("queue", "doesn't take jobs of this user"),
+    ReasonCode.PROJECT_NO_RIGHT: ("project", "must be one whose member the user is"),
+    ReasonCode.PROJECT_CLOSED: ("project", "must be open"),
+}
+
+
+def check_policies(state: State, spec: JobSpec) -> None:
+    """
+    Do nothing, or refuse a job that can never be allowed, and name what doesn't allow it.
+
+    Raises:
+        Denied: Its user has no right to its queue or project.
+        Refused: It is over a ceiling, contradicts its profile, or is more than a limit holds.
+    """
+    lost = right_lost(state, spec)
+    if lost is not None:
+        field, rule = FIELDS[lost.code]
+        raise Denied(field, rule, lost.detail or "none")
+    queue = state.queue(spec.queue).spec
+    profile = state.stored.profiles.get(spec.profile) if spec.profile else None
+    if spec.profile and profile is None:
+        raise Refused("profile", "must name a profile that exists", spec.profile)
+    if profile is not None:
+        check_fixed(spec, profile)
+    trial = _as_record(spec)
+    state.requirement_of(spec)
+    effective = state.effective(trial)
+    check_tasks_within(effective, queue)
+    check_ceilings(effective, queue)
+    _check_limits(state, trial)
+
+
+def _check_limits(state: State, trial: JobRecord) -> None:
+    """
+    Refuse a job whose least need is more than a limit holds when nothing is in use.
+    """
+    if not state.limits.budgets_of(trial.spec):
+        return
+    request = state.request_of(trial)
+    ranks = range(QUEUE_RANK, LIMIT_RANK + 1)
+    reason = state.limits.short_of(request, ranks, is_empty=True)
+    if reason is not None:
+        raise _over(reason)
+
+
+def _over(reason: PendReason) -> Refused:
+    field = "tasks" if reason.resource in ("slots", "tasks") else reason.resource
+    rule = f"is more than {reason.detail} ever allows of {reason.resource}"
+    return Refused(field, rule, show_milli(reason.requested_milli))
+
+
+def _as_record(spec: JobSpec) -> JobRecord:
+    """
+    Return a job that isn't there yet, as one that is held: nothing about it is remembered.
+    """
+    return JobRecord(
+        number=0, index=0, stream="", spec=spec, submit_us=0, queue_us=0, since_us=0,
+        state=JobState.PSUSP,
+    )
+
+
+def check_hosts_of_queue(state: State, job: JobRecord, queue: str) -> None:
+    """
+    Refuse to move a started job to a queue that doesn't have its hosts.
+    """
+    names = state.queue(queue).spec.hosts
+    if names is None or job.allocation is None:
+        return
+    for host, _ in state.host_names(job.allocation):
+        if not names.holds([host]):
+            raise Refused("queue", f"must have the job's host {host}", queue)

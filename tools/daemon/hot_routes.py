@@ -11,7 +11,8 @@ from __future__ import annotations
 from starlette.requests import Request as HttpRequest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tools.daemon.api import ROUTES, Api, Handler, answered
+from tools.daemon.api import ROUTES, answered
+from tools.daemon.handlers import Api, Handler
 
 SUBMIT = ("POST", "/v1/jobs")
 OF_WORKERS = {

@@ -30,10 +30,11 @@ from tools.agent import sockets
 from tools.agent.processes import boot_id, born_ticks
 from tools.daemon import local_workers
 from tools.daemon.access import caller_of
-from tools.daemon.api import Api, build_app
+from tools.daemon.api import build_app
 from tools.daemon.capability import cluster_key
 from tools.daemon.config import ClusterFiles, DaemonSettings, first_commands
 from tools.daemon.engine_thread import EngineThread
+from tools.daemon.handlers import Api
 from tools.daemon.hot_routes import HotRoutes
 from tools.daemon.journal import Journal
 from tools.daemon.server import serve, server_of

@@ -1,0 +1,144 @@
+"""
+Routes of hosts, queues, the cluster itself, and of its workers.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from starlette.requests import Request as HttpRequest
+
+from domain.commands import (
+    CloseWorker,
+    JoinWorker,
+    OpenWorker,
+    SetQueue,
+)
+from tools.agent.protocol import LeaveRequest, ReportsRequest
+from tools.daemon import views
+from tools.daemon.access import Caller
+from tools.daemon.bodies import (
+    CloseRequest,
+)
+from tools.daemon.handlers import (
+    POLL_WAIT_MAX_S,
+    Api,
+    Handler,
+    name_of,
+    number_of,
+)
+from tools.daemon.reports import Join, Leave, Reports
+from tools.daemon.requests import (
+    Command,
+    Read,
+    Reply,
+)
+from tools.daemon.work import WorkPoll
+
+# -------------------------------------------------------------------------------- hosts and queues
+
+
+async def list_hosts(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    List the hosts.
+    """
+    return await api.engine.ask(Read(lambda engine: {"hosts": views.hosts(engine.core.state)}))
+
+
+async def close_host(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    Close a host to new jobs.
+    """
+    asked = await api.parsed(http, CloseRequest)
+    return await api.engine.ask(Command(CloseWorker(worker=name_of(http), why=asked.why), caller))
+
+
+async def open_host(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    Open a host to new jobs again.
+    """
+    return await api.engine.ask(Command(OpenWorker(worker=name_of(http)), caller))
+
+
+async def list_queues(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    List the queues.
+    """
+    return await api.engine.ask(Read(lambda engine: {"queues": views.queues(engine.core.state)}))
+
+
+def set_queue(to: str) -> Handler:
+    """
+    Return a handler that turns a switch of a queue.
+    """
+
+    async def handler(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+        command = SetQueue.model_validate({"queue": name_of(http), "to": to})
+        return await api.engine.ask(Command(command, caller))
+
+    handler.__doc__ = f"Make a queue {to}."
+    return handler
+
+
+# -------------------------------------------------------------------------------------- the cluster
+
+
+async def status(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    Tell how the cluster is.
+    """
+    fixed = {"pid": os.getpid(), "started_us": api.started_us, "log_id": api.log.log_id}
+    return await api.engine.ask(Read(lambda engine: {**fixed, **views.status(engine.core.state)}))
+
+
+async def shutdown(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    End the scheduler in good order; workers and their jobs go on.
+    """
+    reply = await api.engine.ask(Read(lambda _: {"stopping": True}))
+    api.shut_down()
+    return reply
+
+
+# ------------------------------------------------------------------------------------------ workers
+
+
+async def join(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    Let a worker join, or join again.
+    """
+    return await api.engine.ask(Join(await api.parsed(http, JoinWorker), caller))
+
+
+async def reports(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    Take reports of a worker; answered once they are safe on disk.
+    """
+    asked = await api.parsed(http, ReportsRequest)
+    return await api.engine.ask(Reports(name_of(http), asked, caller, api.key))
+
+
+async def work(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    Give a worker its work, as soon as it differs from the revision that it knows.
+    """
+    query = http.query_params
+    wait_s = number_of(query.get("wait_s"), "wait_s", 0, int(POLL_WAIT_MAX_S), 0)
+    wait_ns = round(min(wait_s, api.poll_wait_max_s) * 1e9)
+    return await api.engine.ask(
+        WorkPoll(
+            name_of(http),
+            number_of(query.get("incarnation"), "incarnation", 1, 2**31 - 1, 0),
+            number_of(query.get("revision"), "revision", 0, 2**62, 0),
+            time.monotonic_ns() + wait_ns,
+        )
+    )
+
+
+async def leave(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    Let a worker leave in good order.
+    """
+    asked = await api.parsed(http, LeaveRequest)
+    return await api.engine.ask(Leave(name_of(http), asked.incarnation))

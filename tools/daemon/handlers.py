@@ -1,0 +1,129 @@
+"""
+What every handler of a route is given, and how it takes a request apart.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from pydantic import ValidationError
+from starlette.requests import Request as HttpRequest
+
+from domain.errors import Refused
+from domain.event import Value
+from domain.ids import check_name, split_job_id
+from store.log import EventLog
+from tools.daemon.access import Caller
+from tools.daemon.bodies import (
+    refused_of,
+)
+from tools.daemon.config import ClusterFiles, DaemonSettings
+from tools.daemon.engine_thread import EngineThread
+from tools.daemon.requests import (
+    Reply,
+)
+
+POLL_WAIT_MAX_S = 30.0
+JOBS_MAX = 100_000
+
+Body = TypeVar("Body", bound=Value)
+Handler = Callable[["Api", HttpRequest, Caller], Awaitable[Reply]]
+
+
+class Api:
+    """
+    Turn HTTP requests into requests of the engine thread.
+
+    Args:
+        engine: The engine thread.
+        settings: How the process runs.
+        files: The cluster's files.
+        key: The cluster's secret key.
+        shut_down: Ends the process in good order.
+    """
+
+    def __init__(
+        self,
+        engine: EngineThread,
+        log: EventLog,
+        settings: DaemonSettings,
+        files: ClusterFiles,
+        key: bytes,
+        shut_down: Callable[[], None],
+    ) -> None:
+        self.engine = engine
+        self.log = log
+        self.files = files
+        self.key = key
+        self.shut_down = shut_down
+        self.started_us = time.time_ns() // 1000
+        # A worker that only waits must speak often enough not to pass for silent.
+        self.poll_wait_max_s = settings.silent_after_s / 3
+        self._settings = settings
+
+    async def body(self, http: HttpRequest) -> bytes:
+        """
+        Return the request's body, no larger than allowed.
+
+        Raises:
+            Refused: It is larger.
+        """
+        parts: list[bytes] = []
+        size = 0
+        async for part in http.stream():
+            parts.append(part)
+            size += len(part)
+            if size > self._settings.body_bytes_max:
+                rule = f"must have at most {self._settings.body_bytes_max} bytes"
+                raise Refused("body", rule)
+        return b"".join(parts)
+
+    async def parsed(self, http: HttpRequest, model: type[Body]) -> Body:
+        """
+        Return the request's body as a model; an empty one stands for an object without fields.
+
+        Raises:
+            Refused: A field breaks a rule.
+        """
+        try:
+            return model.model_validate_json(await self.body(http) or b"{}")
+        except ValidationError as error:
+            raise refused_of(error) from None
+
+
+def job_id_of(http: HttpRequest) -> str:
+    """
+    Return the job that a request's path names.
+
+    Raises:
+        Refused: It is no job id.
+    """
+    job_id: str = http.path_params["job_id"]
+    split_job_id(job_id)
+    return job_id
+
+
+def name_of(http: HttpRequest) -> str:
+    """
+    Return the host, queue or worker that a request's path names.
+
+    Raises:
+        Refused: It is no name.
+    """
+    return check_name("name", http.path_params["name"])
+
+
+def number_of(text: str | None, field: str, least: int, most: int, default: int) -> int:
+    """
+    Return a number of a request's query.
+
+    Raises:
+        Refused: It is none, or out of bounds.
+    """
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit() or not least <= int(text[:20]) <= most:
+        raise Refused(field, f"must be a whole number from {least} to {most}", text[:40])
+    return int(text)

@@ -1,0 +1,243 @@
+"""
+Routes of jobs: submitting, showing, changing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Literal
+
+from pydantic_core import to_json
+from starlette.requests import Request as HttpRequest
+
+from domain.commands import (
+    HoldJob,
+    KillJob,
+    LiftHold,
+    ModifyJob,
+    MoveJob,
+    RequeueJob,
+    ResumeJob,
+    StopJob,
+    SwitchJob,
+)
+from domain.errors import NotFound, Refused
+from domain.event import Value
+from domain.ids import split_job_id
+from domain.job_states import ENDED, JobState
+from domain.jobs import ExitRules, JobSpec
+from projections.scheduling.records import JobRecord
+from projections.scheduling.state import State
+from replay.engine import Engine
+from replay.story import job_story
+from tools.daemon import forgotten, views
+from tools.daemon.access import Caller, check_runs_jobs_of
+from tools.daemon.bodies import (
+    ModifyRequest,
+    RequeueRequest,
+    SwitchRequest,
+    submit_command,
+)
+from tools.daemon.handlers import (
+    JOBS_MAX,
+    Api,
+    Handler,
+    job_id_of,
+    number_of,
+)
+from tools.daemon.requests import (
+    JobChange,
+    Read,
+    Reply,
+    Submission,
+)
+
+
+async def submit(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    Submit a job; it is answered once the job is safe on disk.
+    """
+    check_runs_jobs_of(caller)
+    command = submit_command(
+        await api.body(http), user=caller.user, default_queue=api.engine.default_queue
+    )
+    return await api.engine.ask(Submission(command, caller))
+
+
+async def list_jobs(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    List jobs that haven't ended, or with all=1 also those that have, forgotten ones among them.
+    """
+    wanted = _filter(http)
+    missing: list[int] = []
+
+    def view(engine: Engine) -> dict[str, object]:
+        found = views.jobs(engine.core.state, wanted)
+        if wanted.everything and len(found) < wanted.limit:
+            missing.extend(forgotten.numbers(engine.core.state))
+        return {"jobs": found}
+
+    reply = await api.engine.ask(Read(view))
+    if not missing:
+        return reply
+    # Rare and long: read outside the engine thread, then shown with what is known.
+    archive = await _archive(api)
+    records = await asyncio.to_thread(archive.jobs, missing, wanted.fits, wanted.limit)
+
+    def whole(engine: Engine) -> dict[str, object]:
+        state = engine.core.state
+        known = views.jobs(state, wanted)
+        old = [
+            views.job_row(state, job)
+            for job in reversed(records)
+            if job.stream not in state.stored.jobs
+        ]
+        rows = sorted([*old, *known], key=lambda row: split_job_id(str(row["job_id"])))
+        return {"jobs": rows[-wanted.limit :]}
+
+    return await api.engine.ask(Read(whole))
+
+
+def _filter(http: HttpRequest) -> views.Filter:
+    query = http.query_params
+    state = query.get("state", "").upper()
+    if state and state not in JobState.__members__:
+        raise Refused("state", f"must be one of {', '.join(JobState.__members__)}", state)
+    limit = number_of(query.get("limit"), "limit", 1, JOBS_MAX, JOBS_MAX)
+    everything = number_of(query.get("all"), "all", 0, 1, 0) == 1 or state in ENDED
+    return views.Filter(everything, state, query.get("queue", ""), query.get("user", ""), limit)
+
+
+async def _archive(api: Api) -> forgotten.Archive:
+    """
+    Return what reads ended jobs from the log, by the rules for exit values that hold now.
+    """
+    rules: list[Callable[[JobRecord], ExitRules]] = []
+
+    def view(engine: Engine) -> dict[str, object]:
+        rules.append(engine.core.state.exit_rules)
+        return {}
+
+    await api.engine.ask(Read(view))
+    return forgotten.Archive(api.log, rules[0])
+
+
+async def _shown(
+    api: Api, job_id: str, show: Callable[[State, JobRecord], dict[str, object]]
+) -> Reply:
+    """
+    Show a job, from the log when the state has forgotten it.
+    """
+
+    def view(engine: Engine) -> dict[str, object]:
+        return show(engine.core.state, engine.core.state.job(job_id))
+
+    reply = await api.engine.ask(Read(view))
+    if reply.status != NotFound.http_status:
+        return reply
+    old = await asyncio.to_thread((await _archive(api)).job, job_id)
+    return await api.engine.ask(Read(lambda engine: show(engine.core.state, old)))
+
+
+async def one_job(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    Show one job.
+    """
+    cluster = api.files.directory
+    return await _shown(
+        api, job_id_of(http), lambda state, job: views.job_detail(state, job, caller, cluster)
+    )
+
+
+async def why(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    Say why a job waits, or what became of it.
+    """
+    return await _shown(api, job_id_of(http), views.why)
+
+
+async def history(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    Tell a job's story from the log, also of a job that the state has forgotten.
+    """
+    job_id = job_id_of(http)
+    names: list[str] = []
+
+    def view(engine: Engine) -> dict[str, object]:
+        names.extend(host.name for host in engine.core.state.hosts)
+        return {}
+
+    await api.engine.ask(Read(view))
+    position = api.log.head()
+    story = await asyncio.to_thread(job_story, api.log, job_id, names.__getitem__)
+    now_us = api.engine.clock.now_us()
+    return Reply(200, to_json(story.plain(now_us=now_us, position=position)))
+
+
+def change_job(kind: type[KillJob | HoldJob | LiftHold | StopJob | ResumeJob]) -> Handler:
+    """
+    Return a handler of a command that names nothing but its job.
+    """
+
+    async def handler(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+        return await _changed(
+            api, http, caller, kind.__name__, lambda job_id, _: kind(job_id=job_id)
+        )
+
+    handler.__doc__ = kind.__doc__
+    return handler
+
+
+async def _changed(
+    api: Api, http: HttpRequest, caller: Caller, what: str, make: Callable[[str, JobSpec], Value]
+) -> Reply:
+    return await api.engine.ask(JobChange(job_id_of(http), make, caller, what))
+
+
+async def requeue(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    Put a started job back to pending.
+    """
+    hold = (await api.parsed(http, RequeueRequest)).hold
+    return await _changed(
+        api, http, caller, "RequeueJob", lambda job_id, _: RequeueJob(job_id=job_id, hold=hold)
+    )
+
+
+async def switch(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    Move a job to another queue.
+    """
+    queue = (await api.parsed(http, SwitchRequest)).queue
+    return await _changed(
+        api, http, caller, "SwitchJob", lambda job_id, _: SwitchJob(job_id=job_id, queue=queue)
+    )
+
+
+async def modify(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    Change what a job asks for; what isn't given stays as it is.
+    """
+    asked = await api.parsed(http, ModifyRequest)
+    return await _changed(
+        api,
+        http,
+        caller,
+        "ModifyJob",
+        lambda job_id, spec: ModifyJob(job_id=job_id, spec=asked.changed(spec)),
+    )
+
+
+def move_job(to: Literal["top", "bottom"]) -> Handler:
+    """
+    Return a handler that puts a pending job before or behind its equals.
+    """
+
+    async def handler(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+        return await _changed(
+            api, http, caller, "MoveJob", lambda job_id, _: MoveJob(job_id=job_id, to=to)
+        )
+
+    handler.__doc__ = f"Put a pending job to the {to} of its equals."
+    return handler

@@ -29,6 +29,8 @@ PlacedRow = tuple[int, str, int, str, bytes]
 Columns = tuple[Iterable[int], Iterable[str], Iterable[int], Iterable[str], Iterable[bytes]]
 """Positions, streams, versions, topics and states of some rows, in order."""
 
+COMMITS_PER_READER_CHECK = 500
+"""A reader that was killed keeps old pages until somebody looks."""
 PAGE = 1000
 """How many notifications of a library's recorder are read at a time."""
 
@@ -119,6 +121,7 @@ class EmbeddedEngine:
         self._recorder = EmbeddedApplicationRecorder(environment)
         self.journal = self._recorder.journal
         self.log_id = environment.log_id
+        self._commits = 0
 
     def head(self) -> int:
         """
@@ -130,7 +133,11 @@ class EmbeddedEngine:
         """
         Append rows as one commit; return the last position.
         """
-        return self.journal.insert_rows(rows, epoch=epoch)[-1]
+        last = self.journal.insert_rows(rows, epoch=epoch)[-1]
+        self._commits += 1
+        if self._commits % COMMITS_PER_READER_CHECK == 0:
+            self._environment.check_readers()
+        return last
 
     def columns(self, after: int, upto: int | None) -> Iterator[Columns]:
         """

@@ -169,7 +169,7 @@ class EventLog:
             try:
                 with translated():
                     epoch = environment.raise_epoch()
-                    environment.handle.reader_check()
+                    environment.check_readers()
                     engine = EmbeddedEngine(environment)
             except BaseException:
                 environment.release()

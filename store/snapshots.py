@@ -22,11 +22,13 @@ from store.os_errors import unavailable
 from store.snapshot_files import (
     SNAPSHOT_FORMAT,
     SnapshotHeader,
+    read_header,
     read_snapshot,
     write_snapshot,
 )
 
 TOPIC = "snapshot"
+DAY_US = 86_400_000_000
 _NAME = re.compile(r"(\d{20})-([0-9a-f]{16})\.snapshot")
 
 
@@ -311,10 +313,43 @@ class SnapshotStore:
         """
         return list(entries_of(self.directory))
 
-    def prune(self, keep: int = 3, *, schema: str | None = None) -> list[Path]:
+    def check(self, *, head: int, digest_at: Callable[[int], bytes]) -> list[tuple[Entry, str]]:
         """
-        Remove all but the newest *keep* (of each schema, or of one) and the pinned ones; return
-        what was removed.
+        Hold every snapshot of every schema against the log; return each with "" or what is wrong.
+        """
+        found = []
+        for entry in self.entries():
+            try:
+                header, _ = read_snapshot(entry.path)
+                self._checked(entry.path, header.schema, entry.position, head, digest_at)
+                if schema_key(header.schema) != entry.schema_key:
+                    raise Corrupt("order", entry.position, entry.schema_key, header.schema)  # noqa: TRY301
+            except Corrupt as error:
+                found.append((entry, error.text()))
+            else:
+                found.append((entry, ""))
+        return found
+
+    def pin(self, position: int, *, is_pinned: bool = True) -> list[Path]:
+        """
+        Keep the snapshots at a position from being pruned, or let them go; return which these are.
+        """
+        changed = [entry.path for entry in self.entries() if entry.position == position]
+        for path in changed:
+            if is_pinned:
+                pin_of(path).touch()
+            else:
+                pin_of(path).unlink(missing_ok=True)
+        return changed
+
+    def prune(self, keep: int = 3, *, daily: int = 0, schema: str | None = None) -> list[Path]:
+        """
+        Remove snapshots, of each schema or of one; return what was removed.
+
+        Args:
+            keep: How many of the newest stay.
+            daily: For how many of the last days (of log time) the last one of the day stays too.
+            schema: Only this one.
         """
         removed = []
         by_schema: dict[str, list[Entry]] = {}
@@ -322,8 +357,21 @@ class SnapshotStore:
             if schema is None or entry.schema_key == schema_key(schema):
                 by_schema.setdefault(entry.schema_key, []).append(entry)
         for entries in by_schema.values():
-            for entry in entries[: max(0, len(entries) - keep)]:
-                if not entry.is_pinned:
+            staying = {entry.path for entry in entries[max(0, len(entries) - keep) :]}
+            staying |= _last_of_days(entries, daily)
+            for entry in entries:
+                if entry.path not in staying and not entry.is_pinned:
                     entry.path.unlink(missing_ok=True)
                     removed.append(entry.path)
         return removed
+
+
+def _last_of_days(entries: list[Entry], days: int) -> set[Path]:
+    """
+    Return the last snapshot of each of the last days that have one; bad ones don't count.
+    """
+    last: dict[int, Path] = {}
+    for entry in entries if days else []:
+        with suppress(Corrupt):
+            last[read_header(entry.path).time_us // DAY_US] = entry.path
+    return {last[day] for day in sorted(last)[-days:]} if days else set()

@@ -387,6 +387,14 @@ class Environment:
         self.check_usable()
         return (int(self.handle.info()["last_pgno"]) + 1) * int(self.handle.stat()["psize"])
 
+    def check_readers(self) -> int:
+        """
+        Let the slots of readers go whose processes have died; return how many there were.
+        """
+        self.check_usable()
+        with translated(self.path, self.settings.map_size):
+            return int(self.handle.reader_check())
+
     def map_size(self) -> int:
         """
         Return how large the data file may get, as the engine has it now.

@@ -11,9 +11,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from eventsourcing.persistence import InfrastructureFactory
-from eventsourcing.utils import Environment as Variables
 
+import store.engines
 from domain.errors import Conflict, Corrupt, InvariantBroken, NotFound, Refused
 from store.embedded.marker import MARKER_FILE
 from store.lock import LOCK_FILE, read_holder
@@ -333,28 +332,23 @@ def test_an_old_fork_cannot_use_the_parents_log(tmp_path: Path) -> None:
     assert ["dead", "locked", "the-log", "0"] == done.stdout.split(), done.stderr
 
 
-@pytest.mark.parametrize("module", ["store.embedded", "eventsourcing.sqlite"])
-def test_the_same_log_runs_on_the_librarys_recorders(tmp_path: Path, module: str) -> None:
+def test_a_reader_that_died_holds_nothing_back(log: EventLog, monkeypatch) -> None:
     """
-    The engine above must not see the difference.
+    Its slot would keep every page that it could still see from being used again.
     """
-    variables = Variables("cluster")
-    variables.update(
-        PERSISTENCE_MODULE=module, LMDB_PATH=str(tmp_path / "log"), SQLITE_DBNAME=str(tmp_path /
-        "db"), ORIGINATOR_ID_TYPE="text",
-    )  # fmt: skip
-    factory = InfrastructureFactory.construct(variables)
-    log = EventLog.from_recorder(factory.application_recorder(), log_id="the-log")
-    appended = fill(log, commits=3)
+    monkeypatch.setattr(store.engines, "COMMITS_PER_READER_CHECK", 5)
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\n"
+        "from store.embedded.environment import acquire\n"
+        "from store.embedded.settings import Settings\n"
+        "environment = acquire(Settings(Path(sys.argv[1]), readonly=True), create=False)\n"
+        "with environment.read() as transaction: os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    log.append(job_events(1))
+    assert -9 == run_child(code, str(log.path)).returncode
+    log.append(job_events(2))
+    assert (1, 1) == (log.info().readers, log.info().oldest_reader_lag)
+    for number in range(3, 8):
+        log.append(job_events(number))
 
-    assert appended == [envelope.stamped() for envelope in log.read()]
-    assert appended[7:99] == [envelope.stamped() for envelope in log.read(7, 99)]
-    assert job_events(17)[1:] == [
-        envelope.stamped() for envelope in log.read_stream("job:0000000017", 1)
-    ]
-    assert appended[-1].time_us == log.last_time_us()
-    assert log.digest_at(5) != log.digest_at(6)
-    with pytest.raises(Conflict):
-        log.append(job_events(3))
-    assert len(appended) == log.head()
-    factory.close()
+    assert (0, 0) == (log.info().readers, log.info().oldest_reader_lag)

@@ -157,12 +157,39 @@ def test_pruning_keeps_the_newest_and_the_pinned(store: SnapshotStore) -> None:
     """
     for position in range(1, 8):
         put(store, position)
-    (store.directory / f"{store.entries()[1].path.stem}.pinned").touch()
+    assert 1 == len(store.pin(2))
 
     removed = store.prune(keep=3)
 
     assert 3 == len(removed)
     assert [2, 5, 6, 7] == [entry.position for entry in store.entries()]
+
+
+def test_the_last_of_each_day_stays_as_long_as_is_wanted(store: SnapshotStore) -> None:
+    """
+    Time travel into last week must not fold the whole log.
+    """
+    hour_us = 3_600_000_000
+    for hour in range(0, 24 * 5, 6):
+        store.put(
+            position=hour + 1, schema=SCHEMA, state=b"", chain_digest=b"", time_us=hour * hour_us
+        )
+
+    store.prune(keep=2, daily=3)
+
+    assert [67, 91, 109, 115] == [entry.position for entry in store.entries()]
+
+
+def test_checking_names_the_bad_ones_of_every_schema(store: SnapshotStore) -> None:
+    """
+    Before one is needed.
+    """
+    put(store, 10)
+    put(store, 20, schema="another").write_bytes(b"rubbish")
+    put(store, 30)
+    found = store.check(head=25, digest_at=digest_at)
+
+    assert [True, False, False] == [problem == "" for _, problem in found]
 
 
 def test_putting_the_same_again_is_harmless_and_a_bad_one_is_replaced(store: SnapshotStore) -> None:

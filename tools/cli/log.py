@@ -10,13 +10,14 @@ from pathlib import Path
 
 import click
 
-from domain.errors import NotFound
-from store.info import is_log, log_directory
+from domain.errors import Corrupt
 from store.log import EventLog
 from store.snapshot_files import read_header
-from store.snapshots import entries_of
+from store.snapshots import Entry, entries_of
 from store.verify import VerifyReport, verify
 from tools.cli.log_files import COMMANDS
+from tools.cli.log_places import snapshot_directory
+from tools.cli.log_snapshots import COMMANDS as SNAPSHOT_COMMANDS
 
 CORRUPT = 4
 LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
@@ -151,20 +152,7 @@ def snapshot_list(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's w
     """
     List the snapshots of a log.
     """
-    rows = []
-    for entry in entries_of(snapshot_directory(log)):
-        header = read_header(entry.path)
-        rows.append(
-            {
-                "position": entry.position,
-                "time": _time(header.time_us),
-                "schema": header.schema,
-                "bytes": entry.size,
-                "state_bytes": header.size,
-                "pinned": entry.is_pinned,
-                "file": str(entry.path),
-            }
-        )
+    rows = [_snapshot_row(entry) for entry in entries_of(snapshot_directory(log))]
     if as_json:
         click.echo(json.dumps({"snapshots": rows}))
         return
@@ -176,22 +164,23 @@ def snapshot_list(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's w
     click.echo(f"{len(rows)} snapshots.")
 
 
-def snapshot_directory(log: Path) -> Path:
+def _snapshot_row(entry: Entry) -> dict[str, object]:
     """
-    Return where the snapshots of a log are: beside it in a cluster directory, otherwise in it.
-
-    Raises:
-        NotFound: There is no log.
+    Describe a snapshot by its file and header; nothing else is checked.
     """
-    directory = log_directory(log)
-    if not is_log(directory):
-        raise NotFound("log", "there is none in this directory", str(log))
-    beside = directory.resolve().parent / "snapshots"
-    return beside if directory.name == "log" and beside.is_dir() else directory / "snapshots"
+    row: dict[str, object] = {"position": entry.position, "time": "-", "schema": "?"}
+    try:
+        header = read_header(entry.path)
+        row |= {"time": _time(header.time_us), "schema": header.schema, "state_bytes": header.size}
+    except Corrupt as error:
+        row["problem"] = error.text()
+    return row | {"bytes": entry.size, "pinned": entry.is_pinned, "file": str(entry.path)}
 
 
 for command in COMMANDS:
     log_group.add_command(command)
+for command in SNAPSHOT_COMMANDS:
+    snapshot_group.add_command(command)
 
 
 def _show(fields: dict[str, object]) -> None:

@@ -70,8 +70,9 @@ def log_import(file: Path, log: Path, *, as_json: bool) -> None:
     )
 
 
-@click.command("repair", epilog=examples(
-    "xce log repair damaged saved", after="Next: xce log verify saved."))
+@click.command(
+    "repair", epilog=examples("xce log repair damaged saved", after="Next: xce log verify saved.")
+)
 @LOG
 @click.argument("new", metavar="NEW", type=PATH)
 @click.option("--log-id", help="The log's identity, when its marker file is lost.")
@@ -100,9 +101,7 @@ def log_backup(log: Path, target: Path, *, as_json: bool) -> None:
     Copy a log to the new directory TARGET as it is at one moment, while it may be written.
     """
     result = backup(log, target)
-    report(
-        asdict(result), f"{result.events} events copied to {target}, verified.", as_json=as_json
-    )
+    report(asdict(result), f"{result.events} events copied to {target}, verified.", as_json=as_json)
 
 
 @click.command("compact", epilog=examples("xce log compact run1"))
@@ -120,8 +119,10 @@ def log_compact(log: Path, *, as_json: bool) -> None:
     )
 
 
-@click.command("archive", epilog=examples(
-    "xce log archive run1 --keep 1000000", after="Next: xce log compact run1."))
+@click.command(
+    "archive",
+    epilog=examples("xce log archive run1 --keep 1000000", after="Next: xce log compact run1."),
+)
 @LOG
 @click.option("--upto", type=click.IntRange(1), help="The last position to archive.")
 @click.option("--keep", type=click.IntRange(1), help="How many of the last events to keep.")
@@ -164,9 +165,13 @@ def log_prune(log: Path, *, upto: int, yes: bool, as_json: bool) -> None:
     )
 
 
-@click.command("head", epilog=examples(
-    "xce log head run1 --sign auditor.key > head.json",
-    after="Next, at any later time: xce log check-head run1 head.json."))
+@click.command(
+    "head",
+    epilog=examples(
+        "xce log head run1 --sign auditor.key > head.json",
+        after="Next, at any later time: xce log check-head run1 head.json.",
+    ),
+)
 @LOG
 @click.option("--sign", "key", metavar="KEY", type=PATH, help="Sign it with a private key.")
 def log_head(log: Path, *, key: Path | None) -> None:
@@ -178,8 +183,9 @@ def log_head(log: Path, *, key: Path | None) -> None:
     click.echo((signed(head, private_key(key)) if key else head).as_json(), nl=False)
 
 
-@click.command("check-head", epilog=examples(
-    "xce log check-head run1 head.json --key auditor.key.pub"))
+@click.command(
+    "check-head", epilog=examples("xce log check-head run1 head.json --key auditor.key.pub")
+)
 @LOG
 @click.argument("head", metavar="HEAD", type=PATH)
 @click.option("--key", metavar="KEY", type=PATH, help="Public key of the head's signature.")
@@ -195,8 +201,12 @@ def log_check_head(log: Path, head: Path, *, key: Path | None) -> None:
     click.echo(f"The log goes on from position {kept.position} of that head, unchanged.")
 
 
-@click.command("make-key", epilog=examples(
-    "xce log make-key auditor.key", after="Next: xce log head LOG --sign auditor.key."))
+@click.command(
+    "make-key",
+    epilog=examples(
+        "xce log make-key auditor.key", after="Next: xce log head LOG --sign auditor.key."
+    ),
+)
 @click.argument("file", metavar="FILE", type=PATH)
 def log_make_key(file: Path) -> None:
     """

@@ -1,0 +1,71 @@
+"""
+The commands that look after snapshots as files.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from store.log import EventLog
+from store.snapshots import SnapshotStore
+from tools.cli.log_places import snapshot_directory
+
+CORRUPT = 4
+LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
+
+
+@click.command("check")
+@LOG
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def snapshot_check(log: Path, *, as_json: bool) -> int:
+    """
+    Hold every snapshot against its log; exit status 4 when one is bad.
+    """
+    with EventLog.open(log, writable=False) as opened:
+        store = SnapshotStore(snapshot_directory(log), log_id=opened.log_id)
+        found = store.check(head=opened.head(), digest_at=opened.digest_at)
+    if as_json:
+        rows = [{"file": str(entry.path), "position": entry.position, "problem": problem}
+                for entry, problem in found]  # fmt: skip
+        click.echo(json.dumps({"snapshots": rows}))
+    for entry, problem in () if as_json else found:
+        click.echo(f"{entry.position:>12}  {problem or 'good'}")
+    return CORRUPT if any(problem for _, problem in found) else 0
+
+
+@click.command("prune")
+@LOG
+@click.option("--keep", type=click.IntRange(1), default=3, show_default=True,
+              help="How many of the newest stay.")  # fmt: skip
+@click.option("--daily", type=click.IntRange(0), default=0, show_default=True,
+              help="For how many days the last one of the day stays too.")  # fmt: skip
+def snapshot_prune(log: Path, *, keep: int, daily: int) -> None:
+    """
+    Remove old snapshots; pinned ones stay.
+    """
+    with EventLog.open(log, writable=False) as opened:
+        log_id = opened.log_id
+    removed = SnapshotStore(snapshot_directory(log), log_id=log_id).prune(keep, daily=daily)
+    click.echo(f"{len(removed)} snapshots removed.")
+
+
+@click.command("pin")
+@LOG
+@click.argument("position", type=click.IntRange(1))
+@click.option("--off", is_flag=True, help="Let it be pruned again.")
+def snapshot_pin(log: Path, position: int, *, off: bool) -> int:
+    """
+    Keep the snapshot at a position for good.
+    """
+    with EventLog.open(log, writable=False) as opened:
+        log_id = opened.log_id
+    store = SnapshotStore(snapshot_directory(log), log_id=log_id)
+    changed = store.pin(position, is_pinned=not off)
+    click.echo(f"{len(changed)} snapshots {'let go' if off else 'pinned'}.")
+    return 0 if changed else 1
+
+
+COMMANDS = (snapshot_check, snapshot_prune, snapshot_pin)

@@ -47,6 +47,8 @@ class ClusterSettings(Value):
         memory_unit: What a number without a suffix means for memory.
         reserve_per_task: Whether rusage without a suffix counts for each task; otherwise for each
             host, and once for the job where the resource is shared.
+        accept_interval_us: So long after a job was started on a host no other one is (LSF's
+            JOB_ACCEPT_INTERVAL), 0 for at once.
         lost_jobs: What becomes of jobs on a lost host after the grace time: "requeue" (rerunnable
             ones; others end) or "keep" (UNKWN until the host is back).
         lost_grace_us: Counted from the later of the worker's last report and the scheduler's start.
@@ -68,6 +70,7 @@ class ClusterSettings(Value):
     default_host_type: DefaultHostType
     memory_unit: MemoryUnit
     reserve_per_task: bool
+    accept_interval_us: TimeUs = 0
     lost_jobs: Literal["requeue", "keep"] = "requeue"
     lost_grace_us: TimeUs = 600_000_000
     end_orphans: bool = False

@@ -68,6 +68,9 @@ class ReasonCode(StrEnum):
     RES_SHORT = "RES_SHORT"
     MEMBER_NOT_TRIED = "MEMBER_NOT_TRIED"
     ALTERNATIVE_WAITS = "ALTERNATIVE_WAITS"
+    HOST_WINDOW = "HOST_WINDOW"
+    HOST_LOCKED = "HOST_LOCKED"
+    HOST_ACCPT_ONE = "HOST_ACCPT_ONE"
     HOST_DISABLED = "HOST_DISABLED"
     SBD_UNREACH = "SBD_UNREACH"
     LOAD_UNAVAIL = "LOAD_UNAVAIL"
@@ -121,6 +124,9 @@ TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.RES_SHORT: "not enough {resource}, which hosts share",
     ReasonCode.MEMBER_NOT_TRIED: "not tried, since an earlier member can't be placed",
     ReasonCode.ALTERNATIVE_WAITS: "not tried yet",
+    ReasonCode.HOST_WINDOW: "outside its dispatch window",
+    ReasonCode.HOST_LOCKED: "locked",
+    ReasonCode.HOST_ACCPT_ONE: "has just started a job",
     ReasonCode.HOST_DISABLED: "closed by administrator",
     ReasonCode.SBD_UNREACH: "unreachable",
     ReasonCode.LOAD_UNAVAIL: "no load information",

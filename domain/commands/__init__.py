@@ -40,6 +40,7 @@ from domain.commands.reports import (
 )
 from domain.commands.settings import (
     CloseWorker,
+    ConfigureWorker,
     DefineCluster,
     DefineQueue,
     DefineResource,
@@ -51,6 +52,7 @@ from domain.commands.settings import (
 
 __all__ = [
     "CloseWorker",
+    "ConfigureWorker",
     "DefineCluster",
     "DefineGroup",
     "DefineLimit",

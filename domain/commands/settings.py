@@ -12,6 +12,7 @@ from domain.events.scheduler import PluginVersion
 from domain.ids import Name
 from domain.queues import QueueSpec
 from domain.resources import ResourceDescriptor
+from domain.workers import HostSettings
 
 
 class StartScheduler(Value):
@@ -67,6 +68,15 @@ class DefineResource(Value):
     """
 
     descriptor: ResourceDescriptor
+
+
+class ConfigureWorker(Value):
+    """
+    Ask for other settings of a host.
+    """
+
+    worker: Name
+    settings: HostSettings
 
 
 class CloseWorker(Value):

@@ -12,6 +12,7 @@ from domain.allocations import HostNumber
 from domain.amounts import Amount, Attribute, Count, HostResource, TimeUs
 from domain.event import Event, Value
 from domain.ids import JobId
+from domain.workers import HostSettings
 
 Incarnation = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
@@ -66,6 +67,15 @@ class WorkerReported(Event):
     incarnation: Incarnation
     load: tuple[Amount, ...] = ()
     jobs: tuple[JobUsage, ...] = ()
+
+
+class WorkerConfigured(Event):
+    """
+    Say what an administrator set for the host from now on.
+    """
+
+    TYPE_CODE: ClassVar[str] = "worker.configured"
+    settings: HostSettings
 
 
 class WorkerClosed(Event):

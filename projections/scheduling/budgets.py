@@ -21,6 +21,7 @@ from domain.queues import QueueLimits, QueueSpec
 from domain.reasons import ReasonCode
 from domain.users import UserSpec
 from domain.windows import Windows
+from domain.workers import HostSettings
 
 MILLI: Final = 1000
 
@@ -253,6 +254,18 @@ def _of_queue(name: str, limits: QueueLimits) -> Iterator[Rule]:
         yield Rule(f"{title} by user", JOBS, most, scopes=(own, each_user))
     if limits.host_jobs is not None:
         yield Rule(f"{title} by host", JOBS, limits.host_jobs * MILLI, scopes=(own,), hosts=EACH)
+
+
+def rules_of_hosts(hosts: Mapping[str, HostSettings]) -> Iterator[Rule]:
+    """
+    Yield the rules of hosts: what one user may have there.
+    """
+    codes = Codes(ReasonCode.HOST_USR_JLIMIT, ReasonCode.HOST_USR_JLIMIT)
+    for name, settings in hosts.items():
+        if settings.user_slots_max is not None:
+            most = settings.user_slots_max * MILLI
+            scopes = (("users", EACH),)
+            yield Rule(f"host {name} by user", SLOTS, most, codes, LIMIT_RANK, scopes, _only(name))
 
 
 def rules_of_users(users: Mapping[str, UserSpec]) -> Iterator[Rule]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from domain.allocations import Allocation, HostRun, Instances
 from domain.errors import InvariantBroken
+from domain.reasons import ReasonCode
 from domain.resources import ResourceDescriptor
 from projections.scheduling.facts import HostFacts, Vocabulary
 from projections.scheduling.limits import Limits
@@ -104,6 +105,7 @@ class Capacity:
         self.pools = Pools()
         self.exclusive: Column = np.zeros(0, np.int64)
         self.units_used: dict[tuple[int, str], set[str]] = {}
+        self.shut: dict[int, ReasonCode] = {}
         self.has_units = False
         self.selector = Selector(self)
         self.limits = Limits(StoredState(), self)
@@ -177,12 +179,16 @@ class Capacity:
         Take over whether the worker takes jobs; a host that runs an exclusive job takes none.
         """
         number = worker.number
-        self.takes_jobs[number] = worker.takes_jobs and not self.exclusive[number]
+        self.takes_jobs[number] = self._is_open(number)
         self._settle_slots(worker.number, worker.number + 1)
         self.is_plain = bool(self.takes_jobs.all() and (self.used <= self.slots).all())
         self.status += 1
         self.freed += 1
         self.changed += 1
+
+    def _is_open(self, number: int) -> bool:
+        is_free = not self.exclusive[number] and number not in self.shut
+        return is_free and self.workers[number].takes_jobs
 
     def set_load(self, worker: WorkerRecord) -> None:
         """
@@ -302,8 +308,7 @@ class Capacity:
             span = slice(run.first, run.first + run.hosts)
             self.exclusive[span] += sign
             for number in range(run.first, run.first + run.hosts):
-                free = not self.exclusive[number]
-                self.takes_jobs[number] = free and self.workers[number].takes_jobs
+                self.takes_jobs[number] = self._is_open(number)
         self.settle_all()
         # The reasons of every waiting request change, though nothing may be freed.
         self.status += 1

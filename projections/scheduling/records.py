@@ -21,6 +21,7 @@ from domain.projects import ProjectSpec
 from domain.queues import QueueSpec
 from domain.reasons import PendReason
 from domain.resources import ResourceDescriptor
+from domain.workers import HostSettings
 from domain.users import UserSpec
 
 
@@ -122,6 +123,7 @@ class WorkerRecord:
     Hold one worker. ``number`` is its place in host order, given at its first join.
 
     ``load`` is the last report: resource -> thousandths free by the operating system's figures.
+    ``accepted_us`` is when a job was last started there, kept while starts are paced.
     """
 
     name: str
@@ -140,13 +142,16 @@ class WorkerRecord:
     last_order: int = 0
     last_order_done: int = 0
     orders: dict[int, OrderRecord] = field(default_factory=dict)
+    settings: HostSettings = field(default_factory=HostSettings)
+    accepted_us: int | None = None
 
     @property
     def takes_jobs(self) -> bool:
         """
         Say whether new tasks may be placed on it.
         """
-        return not (self.closed or self.left or self.unreachable_us is not None)
+        is_shut = self.closed or self.settings.is_locked
+        return not (is_shut or self.left or self.unreachable_us is not None)
 
 
 @dataclass(slots=True)

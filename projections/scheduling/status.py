@@ -15,8 +15,11 @@ from projections.scheduling.state import State
 STATUS_CODES = (
     ReasonCode.LOAD_UNAVAIL,
     ReasonCode.SBD_UNREACH,
+    ReasonCode.HOST_WINDOW,
     ReasonCode.HOST_DISABLED,
     ReasonCode.HOST_EXCLUSIVE,
+    ReasonCode.HOST_LOCKED,
+    ReasonCode.HOST_ACCPT_ONE,
 )
 """Why hosts take no jobs, in the order in which causes are tested."""
 
@@ -31,7 +34,7 @@ def with_status(reasons: tuple[PendReason, ...], state: State) -> tuple[PendReas
 def status_of_hosts(state: State) -> list[PendReason]:
     """
     Return the reasons of hosts that take no jobs; the first cause that holds counts, in LSF's
-    order: left, unreachable, closed, exclusive.
+    order: left, unreachable, outside its windows, closed, exclusive, locked, just used.
     """
     hosts = state.capacity.hosts
     masks = {code: np.zeros(hosts, np.bool_) for code in STATUS_CODES}
@@ -47,9 +50,14 @@ def _status_code(state: State, worker: WorkerRecord) -> ReasonCode | None:
         return ReasonCode.LOAD_UNAVAIL
     if worker.unreachable_us is not None:
         return ReasonCode.SBD_UNREACH
+    shut = state.capacity.shut.get(worker.number)
+    if shut is ReasonCode.HOST_WINDOW:
+        return shut
     if worker.closed:
         return ReasonCode.HOST_DISABLED
-    return ReasonCode.HOST_EXCLUSIVE if state.capacity.exclusive[worker.number] else None
+    if state.capacity.exclusive[worker.number]:
+        return ReasonCode.HOST_EXCLUSIVE
+    return ReasonCode.HOST_LOCKED if worker.settings.is_locked else shut
 
 
 def why_waiting(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, ...]]:

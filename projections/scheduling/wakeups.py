@@ -23,6 +23,7 @@ def next_wakeup_us(state: State, now_us: int) -> int | None:
             if change is not None:
                 moments.append(change)
     moments += state.limits.changes_us(now_us)
+    moments += state.host_moments_us(now_us)
     if state.stored.cluster is not None and state.stored.cluster.lost_jobs == "requeue":
         grace_us = state.stored.cluster.lost_grace_us
         moments += [lost_since_us(state, worker) + grace_us for worker in state.lost_hosts.values()]

@@ -159,6 +159,7 @@ def dispatched(state: State, stamped: Stamped, event: JobDispatched) -> None:
     job.start_us = None
     state.live[stamped.stream] = job
     state.capacity.take(event.allocation)
+    state.pace_hosts(event.allocation, now_us)
     state.limits.charge(job)
     state.set_run_timers(job)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from domain.commands.settings import (
     CloseWorker,
+    ConfigureWorker,
     DefineCluster,
     DefineQueue,
     DefineResource,
@@ -27,7 +28,7 @@ from domain.events.queues import (
 )
 from domain.events.resources import ResourceDefined
 from domain.events.scheduler import ClusterDefined, SchedulerStarted, SchedulerStopped
-from domain.events.workers import WorkerClosed, WorkerOpened
+from domain.events.workers import WorkerClosed, WorkerConfigured, WorkerOpened
 from domain.ids import CLUSTER, SCHEDULER, queue_stream, resource_stream, worker_stream
 from domain.resources import check_descriptor
 from projections.scheduling.handle.answers import NewEvents
@@ -119,6 +120,16 @@ def set_queue(state: State, command: SetQueue, actor: str) -> NewEvents:
     return [] if now else _one(queue_stream(command.queue), event)
 
 
+def configure_worker(state: State, command: ConfigureWorker, actor: str) -> NewEvents:
+    """
+    Set what holds for a host; setting the same again changes nothing.
+    """
+    worker = state.worker(command.worker)
+    if worker.settings == command.settings:
+        return []
+    return _one(worker_stream(worker.name), WorkerConfigured(settings=command.settings))
+
+
 def close_worker(state: State, command: CloseWorker, actor: str) -> NewEvents:
     """
     Close a host to new jobs; closing it again changes nothing.
@@ -146,6 +157,7 @@ HANDLE: Final[dict[Any, Any]] = {
     DefineQueue: define_queue,
     DefineResource: define_resource,
     SetQueue: set_queue,
+    ConfigureWorker: configure_worker,
     CloseWorker: close_worker,
     OpenWorker: open_worker,
 }

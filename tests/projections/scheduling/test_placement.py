@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from domain.cluster import ClusterSettings, DefaultHostType
-from domain.commands import DefineResource
+from domain.commands import ConfigureWorker, DefineResource
 from domain.errors import Refused
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
+from domain.windows import parse_windows
+from domain.workers import HostSettings
 from tests.builders import a_host, a_job, some_settings
 from tests.scenario import Scenario
 
@@ -679,3 +681,74 @@ def test_several_options_are_one_requirement() -> None:
 
     assert ("mem>100", "rusage[mem=1GB]") == spec.resreq
     assert [1024 * 1_024_000] == [need.milli for need in spec.needs]
+
+
+# ---------------------------------------------------------------------------- hosts shut for a time
+
+
+def configure(scenario: Scenario, host: str, **values: Any) -> None:
+    """
+    Set what holds for a host.
+    """
+    scenario.command(ConfigureWorker(worker=host, settings=HostSettings(**values)))
+
+
+@BOTH
+def test_each_cause_for_which_a_host_takes_no_jobs_has_its_reason(plain: bool) -> None:
+    """
+    The first cause in LSF's order is the reason: a host outside its window isn't also locked.
+    """
+    scenario = cluster(plain, *({"name": name} for name in ("h1", "h2", "h3", "h4")))
+    shut = parse_windows("8:00-9:00")
+    configure(scenario, "h1", is_locked=True)
+    configure(scenario, "h2", dispatch_windows=shut)
+    configure(scenario, "h3", dispatch_windows=shut, is_locked=True)
+    scenario.close("h4")
+    ask(scenario, "A")
+
+    assert [
+        "A pended: HOST_WINDOW on h2, h3; HOST_DISABLED on h4; HOST_LOCKED on h1",
+    ] == scenario.session()
+    eight_us = 8 * 3_600 * 1_000_000
+    assert eight_us == scenario.core.next_wakeup(scenario.now_us)
+
+    scenario.now_us = eight_us
+
+    assert ["A dispatched: h2*1"] == scenario.session()
+
+
+@BOTH
+def test_a_host_may_bound_the_slots_of_each_user(plain: bool) -> None:
+    """
+    The host has room, for others.
+    """
+    scenario = cluster(plain, {"name": "h1", "slots": 4}, {"name": "h2", "slots": 1})
+    configure(scenario, "h1", user_slots_max=1)
+    for name, user in (("A", "ann"), ("B", "ann"), ("C", "ann"), ("D", "bob")):
+        ask(scenario, name, user=user)
+
+    assert [
+        "A dispatched: h1*1",
+        "B dispatched: h2*1",
+        "C pended: slots short on h1, h2",
+        "D dispatched: h1*1",
+    ] == scenario.session()
+    kept = scenario.state.stored.reason_sets[scenario.job("C").reason_set]
+    assert ["HOST_USR_JLIMIT", "HOST_SLOTS"] == [reason.code.value for reason in kept.reasons]
+
+
+@BOTH
+def test_starts_on_a_host_may_be_paced(plain: bool) -> None:
+    """
+    After a start a host takes no other job for a time, and the core wakes up when that is over.
+    """
+    scenario = cluster(plain, {"name": "h1", "slots": 4}, accept_interval_us=60_000_000)
+    ask(scenario, "A")
+    ask(scenario, "B")
+
+    assert ["A dispatched: h1*1", "B pended: HOST_ACCPT_ONE on h1"] == scenario.session()
+    assert scenario.now_us + 60_000_000 == scenario.core.next_wakeup(scenario.now_us)
+
+    scenario.pass_time(60)
+
+    assert ["B dispatched: h1*1"] == scenario.session()

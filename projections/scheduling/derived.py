@@ -1,0 +1,72 @@
+"""
+What a rebuilt state must give again: every index and column that isn't stored, as plain data.
+
+A test holds that each public attribute of the state is either here or named as a cache or hint.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from projections.scheduling.state import State
+
+CACHES: Final = frozenset(
+    (
+        # Looked up again when they are missing.
+        "requests wanted signatures volatile parsed timed_hosts session_us "
+        # Hints of what a session must look at: they may hold more than is needed.
+        "timers unchecked unready over_limit demands windows_open run_windows_open "
+        # Compared in parts of their own, or not derived.
+        "stored picker capacity limits ended ripe"
+    ).split()
+)
+CAPACITY_CACHES: Final = frozenset(
+    (
+        "resources freed changed status described revision selector limits workers facts names "
+        "loads pools units_used shut is_plain"
+    ).split()
+)
+
+
+def derived(state: State) -> dict[str, Any]:
+    """
+    Return every index and column by name, as plain data in one order.
+    """
+    found: dict[str, Any] = {
+        name: plain(value)
+        for name, value in sorted(vars(state).items())
+        if name not in CACHES and not name.startswith("_")
+    }
+    found["forgettable"] = sorted([*state.ended, *((us, n) for n, us in state.ripe.items())])
+    capacity = state.capacity
+    for name, value in sorted(vars(capacity).items()):
+        if name not in CAPACITY_CACHES and not name.startswith("_"):
+            found[f"capacity.{name}"] = plain(value)
+    for name, column in sorted(capacity.resources.items()):
+        for part in type(column).__slots__:
+            found[f"capacity.{name}.{part}"] = plain(getattr(column, part))
+    used = {key: sorted(units) for key, units in capacity.units_used.items() if units}
+    found["capacity.units_used"] = sorted(used.items())
+    found["capacity.pools"] = {
+        name: [(pool.total, pool.charged) for pool in pools]
+        for name, pools in sorted(capacity.pools.by_name.items())
+    }
+    return found
+
+
+def plain(value: Any) -> Any:
+    """
+    Return an index as plain data: keyed tables by their keys, records by stream, name or number.
+    """
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: plain(value[key]) for key in sorted(value)}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    for name in ("stream", "name", "number"):
+        if hasattr(value, name) and not isinstance(value, str):
+            return getattr(value, name)
+    return value

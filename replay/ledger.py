@@ -36,6 +36,7 @@ class Ledger:
         self._held: dict[str, Allocation] = {}
         self._hosts: dict[int, dict[str, Share]] = {}
         self.used: dict[int, int] = {}
+        self.exclusive: dict[int, int] = {}
         self.touched: dict[int, None] = {}
 
     def holds(self, stream: str) -> bool:
@@ -72,6 +73,7 @@ class Ledger:
                 reserved = share.reserved
                 reserved[amount.resource] = reserved.get(amount.resource, 0) + amount.milli
             self.used[number] = self.used.get(number, 0) + tasks
+            self.exclusive[number] = self.exclusive.get(number, 0) + allocation.is_exclusive
             self.touched[number] = None
 
     def _release(self, stream: str, allocation: Allocation) -> None:
@@ -79,6 +81,7 @@ class Ledger:
         for number, tasks, _ in allocation.shares():
             self._hosts[number].pop(stream, None)
             self.used[number] -= tasks
+            self.exclusive[number] -= allocation.is_exclusive
             self.touched[number] = None
 
     def see(self, stream: str, number: int, actual: Amounts) -> None:

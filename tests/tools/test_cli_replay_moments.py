@@ -1,0 +1,146 @@
+"""
+xce replay state, check, bisect, branch, diff and debug: what they print, and how they end.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from store.log import EventLog
+from tools.cli import main
+
+LINES = """\
+; MaxNodes: 1
+; MaxProcs: 2
+1 0 -1 100 2 -1 -1 2 -1 -1 1 1 1 1 1 1 -1 -1
+2 10 -1 20 1 -1 -1 1 -1 -1 1 1 1 1 1 1 -1 -1
+3 20 -1 20 1 -1 -1 1 -1 -1 1 2 1 1 1 1 -1 -1
+"""
+
+
+@pytest.fixture
+def log(tmp_path, capfd):
+    """
+    Return the log of a small simulation.
+    """
+    workload, place = tmp_path / "small.swf", tmp_path / "log"
+    workload.write_text(LINES)
+    assert 0 == main.run(["simulate", str(workload), "--log", str(place), "--no-progress"])
+    capfd.readouterr()
+    return place
+
+
+def run(capfd, *arguments, status=0):
+    """
+    Run a command; return what it printed.
+    """
+    assert status == main.run(["replay", *map(str, arguments)])
+    return capfd.readouterr().out
+
+
+def run_json(capfd, *arguments, status=0):
+    return json.loads(run(capfd, *arguments, "--json", status=status))
+
+
+def test_state_shows_the_whole_an_entity_a_digest_and_what_differs(capfd, log):
+    """
+    The same moment in each of its forms; a difference ends with 1, as diff does.
+    """
+    whole = run_json(capfd, "state", log)
+    assert 3 == len(whole["state"]["jobs"])
+    job = run_json(capfd, "state", log, "job:2")["state"]
+    assert ("DONE", 100_000_000) == (job["state"], job["dispatch_us"])
+    assert whole["hash"] in run(capfd, "state", log, "--hash")
+    assert "3 DONE" in run(capfd, "state", log)
+
+    first = run_json(capfd, "state", log, "job:1", "--at", "@50")
+    assert "RUN" == first["state"]["state"]
+    found = run_json(capfd, "state", log, "job:1", "--at", "@50", "--diff", "end", status=1)
+    assert ('"RUN"', '"DONE"') == next(
+        (one["before"], one["after"]) for one in found["changes"] if one["path"] == "state"
+    )
+    assert [] == run_json(capfd, "state", log, "--at", "end", "--diff", "end")["changes"]
+
+
+def test_state_refuses_moments_and_entities_that_are_not_there(capfd, log):
+    """
+    2 for what is no moment or beyond the log, 1 for what isn't known.
+    """
+    for arguments, status in ((["--at", "soon"], 2), (["--at", "999"], 2), (["job:77"], 1)):
+        assert status == main.run(["replay", "state", str(log), *arguments])
+        assert capfd.readouterr().err.startswith("xce: ")
+
+
+def test_check_passes_a_sound_log(capfd, log):
+    """
+    It says what it looked at, and ends with 0.
+    """
+    told = run_json(capfd, "check", log, "--every", "1")
+
+    assert told["is_good"]
+    assert 3 == told["dispatches"]
+    assert "Every invariant holds." in run(capfd, "check", log)
+
+
+def test_bisect_finds_a_position_or_says_that_there_is_none(capfd, log):
+    """
+    0 with the event that made it so, 1 when it nowhere holds.
+    """
+    hit = run_json(capfd, "bisect", log, "job(2).state = RUN")
+    assert "job.dispatched" == hit["event"]["type"]
+    assert ["job.finished"] == [one["type"] for one in hit["inputs"]][-1:]
+    assert {"holds": False} == run_json(capfd, "bisect", log, "jobs.RUN = 9", status=1)
+    assert 2 == main.run(["replay", "bisect", str(log), "jobs.RUN ="])
+
+
+def test_branch_and_diff_tell_two_futures_apart(capfd, log, tmp_path):
+    """
+    With more hosts both jobs start at once; without a change nothing differs; both logs verify.
+    """
+    at = str(run_json(capfd, "bisect", log, "job(1).state = RUN")["position"])
+    same, other = tmp_path / "same", tmp_path / "other"
+    told = run_json(capfd, "branch", log, "--at", at, "--log", same)
+    assert told["differs_at"] is None
+    assert run_json(capfd, "diff", log, same)["is_same"]
+
+    told = run_json(capfd, "branch", log, "--at", at, "--log", other, "--add-hosts", "1x2")
+    assert ["add host added0001 with 2 slots"] == told["changes"]
+    found = run_json(capfd, "diff", log, other, status=1)
+    assert [("2", -90_000_000), ("3", -80_000_000)] == [
+        (one["job_id"], one["later_us"]) for one in found["moved"]
+    ]
+    assert "earlier" in run(capfd, "diff", log, other, "--by", "size", status=1)
+    run(capfd, "verify", other)
+    with EventLog.open(other, writable=False) as child, EventLog.open(log, writable=False) as own:
+        assert child.log_id == told["log_id"] != own.log_id
+
+
+def test_a_refused_branch_leaves_nothing_behind(capfd, log, tmp_path):
+    """
+    A mistake in an option is found before the new log is begun.
+    """
+    place = tmp_path / "none"
+
+    for option in (["--set", "queue.colour=red"], ["--picker", "none"], ["--drop-event", "1"],
+                   ["--add-hosts", "1by1"], ["--until", "soon"]):  # fmt: skip
+        begin = ["replay", "branch", str(log), "--at", "5", "--log", str(place)]
+        assert 2 == main.run([*begin, *option])
+
+    assert not place.exists()
+
+
+def test_a_script_is_piped_into_the_debugger(capfd, log, monkeypatch):
+    """
+    0 when every command was understood, 2 when one wasn't; the others are carried out anyway.
+    """
+    def piped(text, status):
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        return run(capfd, "debug", log, status=status)
+
+    assert "job.dispatched" in piped("break decision job.dis*\ncontinue\n", 0)
+    shown = piped("nonsense\ninfo position\n", 2)
+    assert shown.startswith("error: command")
+    assert "position 0 of" in shown

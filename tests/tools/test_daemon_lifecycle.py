@@ -15,10 +15,10 @@ import pytest
 
 from domain.events.scheduler import SchedulerStarted, SchedulerStopped
 from store.log import EventLog
-from tests.tools import forgets_at_once, live_cluster
+from tests.tools import live_cluster, other_settings
 from tests.tools.live_cluster import Cluster, until
 from tools.agent.files import WorkerFiles
-from tools.agent.locks import is_locked
+from tools.agent.locks import holder, is_locked
 from tools.agent.processes import born_ticks
 from tools.daemon.process import stop_all
 
@@ -147,7 +147,7 @@ def test_a_silent_worker_becomes_unreachable_and_comes_back(tmp_path: Path) -> N
     with live_cluster.running(tmp_path, workers=1, options=("--silent-after-s", "1")) as cluster:
         job_id = cluster.submit("sleep", "1000")
         until(lambda: cluster.job(job_id)["pid"], "it runs")
-        agent = int(WorkerFiles(tmp_path, "local1").agent_lock.read_text())
+        agent = holder(WorkerFiles(tmp_path, "local1").agent_lock)
         os.kill(agent, signal.SIGSTOP)
         cluster.wait_state(job_id, "UNKWN")
         silent = cluster.get("/v1/hosts")["hosts"][0]["status"]
@@ -155,6 +155,35 @@ def test_a_silent_worker_becomes_unreachable_and_comes_back(tmp_path: Path) -> N
         cluster.wait_state(job_id, "RUN")
 
         assert ("unreachable", "ok") == (silent, cluster.get("/v1/hosts")["hosts"][0]["status"])
+
+
+def test_a_job_on_a_lost_host_runs_elsewhere_and_its_former_copy_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    One attempt counts: when the lost host is back, what it still runs of the job is ended, and what
+    it tells about it changes nothing.
+    """
+    monkeypatch.setenv(other_settings.VARIABLE, json.dumps({"lost_grace_us": 500_000}))
+    settings = {"program": [other_settings.__file__], "options": ("--silent-after-s", "1")}
+    with live_cluster.running(tmp_path, slots=1, **settings) as cluster:
+        job_id = cluster.submit("sleep", "1000", rerunnable=True)
+        first = until(lambda: found if (found := cluster.job(job_id))["pid"] else None, "it runs")
+        lost = first["hosts"][0]["host"]
+        agent = holder(WorkerFiles(tmp_path, lost).agent_lock)
+        os.kill(agent, signal.SIGSTOP)
+        second = until(
+            lambda: found if (found := cluster.job(job_id))["attempt"] == 2 and found["pid"] else 0,
+            "it runs again",
+        )
+        os.kill(agent, signal.SIGCONT)
+        until(lambda: born_ticks(first["pid"]) == 0, "the former copy is ended")
+        cluster.wait_hosts(2)
+
+        assert second["hosts"][0]["host"] != lost
+        assert (2, "RUN", second["pid"]) == tuple(
+            cluster.job(job_id)[name] for name in ("attempt", "state", "pid")
+        )
 
 
 def test_taking_a_cluster_down_leaves_nothing_running(tmp_path: Path) -> None:
@@ -246,11 +275,15 @@ def test_the_journal_is_json_lines(cluster: Cluster) -> None:
     assert {"ready", "engine recovered"} <= {json.loads(line)["what"] for line in lines}
 
 
-def test_forgotten_jobs_are_read_from_the_log(tmp_path: Path) -> None:
+def test_forgotten_jobs_are_read_from_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """
     The state forgets what ended long ago; nobody who asks for it should notice.
     """
-    program = [forgets_at_once.__file__]
+    forgetful = {"clean_period_us": 1000, "forget_batch": 1}
+    monkeypatch.setenv(other_settings.VARIABLE, json.dumps(forgetful))
+    program = [other_settings.__file__]
     with live_cluster.running(tmp_path, workers=1, program=program) as cluster:
         ended = [cluster.wait_ended(cluster.shell(f"exit {code}")) for code in (0, 3)]
         array = cluster.shell("exit 1", array={"ranges": [{"start": 2, "end": 3}]})

@@ -7,7 +7,7 @@ in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -51,6 +51,8 @@ class ReasonCode(StrEnum):
     NO_HOSTS = "NO_HOSTS"
     PLUGIN_FAILED = "PLUGIN_FAILED"
     HOST_SLOTS = "HOST_SLOTS"
+    HOST_JOB_LIMIT = "HOST_JOB_LIMIT"
+    HOST_LESS_SLOTS = "HOST_LESS_SLOTS"
     HOST_JOB_RUSAGE = "HOST_JOB_RUSAGE"
     HOST_RES_REQ = "HOST_RES_REQ"
     HOST_SCHED_TYPE = "HOST_SCHED_TYPE"
@@ -107,6 +109,8 @@ TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.NO_HOSTS: "the cluster has no host",
     ReasonCode.PLUGIN_FAILED: "a plug-in failed on it",
     ReasonCode.HOST_SLOTS: "not enough slots",
+    ReasonCode.HOST_JOB_LIMIT: "all slots are taken",
+    ReasonCode.HOST_LESS_SLOTS: "too few slots are free",
     ReasonCode.HOST_JOB_RUSAGE: "not enough {resource}",
     ReasonCode.HOST_RES_REQ: "the host doesn't match the job's select",
     ReasonCode.HOST_SCHED_TYPE: "not of the submission host's type",
@@ -171,6 +175,38 @@ class PendReason(Value):
         """
         words = TEXTS[self.code].format(resource=self.resource)
         return f"{words} ({self.detail})" if self.detail else words
+
+
+def shown(
+    reasons: Iterable[PendReason], free_milli: Callable[[int], int] | None = None
+) -> list[PendReason]:
+    """
+    Return reasons as LSF's users know them: a host short of slots has either none or too few.
+
+    Which of the two it is changes with every dispatch, so the recorded reason (HOST_SLOTS) doesn't
+    say it; it is told when the reason is shown.
+
+    Args:
+        free_milli: Host number -> its free slots in thousandths now; those recorded when None.
+    """
+    found: list[PendReason] = []
+    for reason in reasons:
+        if reason.code not in (ReasonCode.HOST_SLOTS, ReasonCode.JOB_NO_SPAN):
+            found.append(reason)
+            continue
+        some = reason.code if reason.code is ReasonCode.JOB_NO_SPAN else ReasonCode.HOST_LESS_SLOTS
+        hosts: dict[ReasonCode, list[HostSpan]] = {ReasonCode.HOST_JOB_LIMIT: [], some: []}
+        for span in reason.hosts:
+            for number in range(span.first, span.first + span.hosts):
+                free = span.available_milli if free_milli is None else free_milli(number)
+                code = some if free else ReasonCode.HOST_JOB_LIMIT
+                hosts[code].append(HostSpan(first=number, available_milli=free))
+        found += [
+            reason.model_copy(update={"code": code, "hosts": tuple(hosts[code])})
+            for code in hosts
+            if hosts[code]
+        ]
+    return found
 
 
 def grouped(reasons: Iterable[PendReason]) -> list[tuple[str, int]]:

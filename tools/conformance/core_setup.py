@@ -17,6 +17,8 @@ from domain.cluster import ClusterSettings
 from domain.commands import JoinWorker
 from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
+from domain.windows import parse_windows
+from domain.workers import HostSettings
 from domain.units import MILLI, MINUTE_US, MemoryUnit, parse_milli
 from tools.conformance.names import used_in
 from tools.conformance.trial import NotYet
@@ -35,6 +37,12 @@ BEGIN_US: Final = 1_700_000_000_000_000 // (24 * 60 * MINUTE_US) * (24 * 60 * MI
 
 MB_MILLI: Final = MemoryUnit.MB.kib * MILLI
 
+CYCLE_US: Final = MINUTE_US
+"""What LSF counts in cycles is counted in time: its cycle is a minute by default."""
+
+CONFIGURED: Final = ("closed_Lock", "closed_Wind")
+"""Host states that come from the host's settings."""
+
 LOADS: Final = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it")
 
 OVER_US: Final = 10 * MINUTE_US
@@ -49,7 +57,7 @@ OVER_LIMITS: Final[dict[str, dict[str, int]]] = {
 
 KNOWN_HOST: Final = {
     "name", "slots", "mem", "maxmem", "type", "model", "status", "ncpus", "bool", "str", "num",
-    "load_available",
+    "load_available", "JL_U",
 }  # fmt: skip
 KNOWN_JOB: Final = {
     "id", "n", "R", "q", "m", "user", "sp", "project", "just_submitted", "submit", "W", "b", "x",
@@ -80,8 +88,6 @@ def settings_of(case: Fields) -> ClusterSettings:
     """
     params = mapping_of(case.get("params"))
     only(params, KNOWN_PARAMS, "params")
-    if params.get("accept_interval"):
-        raise NotYet("an accept interval")
     expect = mapping_of(case.get("expect"))
     values: dict[str, object] = {
         "name": "vectors",
@@ -98,6 +104,7 @@ def settings_of(case: Fields) -> ClusterSettings:
         "default_host_type": "local",
         "memory_unit": "MB",
         "reserve_per_task": bool(params.get("reserve_per_task")),
+        "accept_interval_us": whole_of(params.get("accept_interval", 0)) * CYCLE_US,
         "lost_jobs": "keep",
         "lost_grace_us": 0,
     }
@@ -154,6 +161,18 @@ def host_of(host: Fields) -> JoinWorker:
         attributes=tuple(
             Attribute(name=name, value=text_of(value)) for name, value in attributes.items()
         ),
+    )
+
+
+def host_settings_of(host: Fields) -> HostSettings:
+    """
+    Return what an administrator has set for a host. A window that is closed opens at noon.
+    """
+    bound = host.get("JL_U")
+    return HostSettings(
+        dispatch_windows=parse_windows("12:00-13:00") if host.get("status") == "closed_Wind" else None,
+        user_slots_max=None if bound is None else whole_of(bound),
+        is_locked=host.get("status") == "closed_Lock",
     )
 
 
@@ -222,6 +241,7 @@ def job_of(job: Fields, name: str, case: Fields) -> JobSpec:
         queue=text_of(job.get("q", "normal")),
         project=text_of(job.get("project", "p1")),
         name=base,
+        names_tasks="n" in job,
         tasks_min=least,
         tasks_max=most,
         resreq=texts_of(job.get("R")),

@@ -12,6 +12,7 @@ from domain.allocations import Allocation, HostRun, SharedAmount
 from domain.amounts import MEM, Amount
 from domain.commands import (
     CloseWorker,
+    ConfigureWorker,
     DefineCluster,
     DefineQueue,
     DefineResource,
@@ -47,16 +48,19 @@ from domain.ids import job_stream
 from domain.job_states import WAITING, JobState
 from domain.resources import ResourceScope
 from domain.units import MINUTE_US
+from domain.workers import HostSettings
 from projections.scheduling.core import Core
 from projections.scheduling.handle import HANDLE
 from projections.scheduling.plugins import Plugins
 from projections.scheduling.records import JobRecord
 from tools.conformance.core_policies import limit_of, queue_of, user_of
 from tools.conformance.core_setup import (
+    CONFIGURED,
     BEGIN_US,
     MB_MILLI,
     OVER_US,
     host_of,
+    host_settings_of,
     job_of,
     load_of,
     resources_of,
@@ -152,8 +156,11 @@ class CoreTrial:
             self._command(LeaveWorker(worker=join.worker, incarnation=1))
         elif status == "closed_Excl":
             self.run({"id": f"_on {join.worker}", "alloc": {join.worker: 1}, "x": True})
-        elif status != "ok":
+        elif status not in ("ok", *CONFIGURED):
             raise NotYet(f"hosts that are {status}")
+        settings = host_settings_of(host)
+        if settings != HostSettings():
+            self._command(ConfigureWorker(worker=join.worker, settings=settings))
 
     def run(self, job: Fields) -> None:
         """
@@ -161,10 +168,12 @@ class CoreTrial:
         """
         shares = {name: whole_of(tasks) for name, tasks in mapping_of(job.get("alloc")).items()}
         shares = shares or {self.core.state.hosts[0].name: 1}
-        told = {name: value for name, value in job.items() if name not in ONLY_OF_RUNNING}
+        left_out = (*ONLY_OF_RUNNING, "x")
+        told = {name: value for name, value in job.items() if name not in left_out}
         self.submit({**told, "n": sum(shares.values())})
         record = self._record(text_of(job["id"]))
-        allocation = self._allocation(record, shares)
+        # It runs already: whether its queue takes exclusive jobs isn't asked.
+        allocation = self._allocation(record, shares, is_exclusive=bool(job.get("x")))
         event = JobDispatched(attempt=1, allocation=allocation)
         self._apply(record.stream, event, "")
         self._started(record)
@@ -173,7 +182,9 @@ class CoreTrial:
             used_mb = {text_of(job["id"]): whole_of(job["used"])}
             self.report(host, free_mb=whole_of(job["reported_after"]), used_mb=used_mb)
 
-    def _allocation(self, record: JobRecord, shares: dict[str, int]) -> Allocation:
+    def _allocation(
+        self, record: JobRecord, shares: dict[str, int], *, is_exclusive: bool
+    ) -> Allocation:
         numbers = {worker.name: worker.number for worker in self.core.state.hosts}
         amounts, shared = [], []
         for need in record.spec.needs:
@@ -190,7 +201,7 @@ class CoreTrial:
             runs=runs,
             shared=tuple(shared),
             allocator="seqjob",
-            is_exclusive=record.spec.is_exclusive,
+            is_exclusive=is_exclusive,
         )
 
     # ----------------------------------------------------------------------------- what a trial

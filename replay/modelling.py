@@ -134,6 +134,8 @@ class Modelling:
         Return the workload without the jobs that the cluster could never hold, counted.
         """
         small = workload.fitting(self._cluster.slots)
+        if small.jobs.details is None and not self.is_described:
+            return small
         fits = [self.fits(job) for job in small.jobs]
         if all(fits):
             return small

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from domain.amounts import Amount, Count, Milli
 from domain.event import Value
+from domain.limits import LimitCharge
 
 HostNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
@@ -59,6 +60,8 @@ class Allocation(Value):
     Args:
         alternative: Which alternative of the requirement was taken, from 1; 0 when it has only one.
         is_exclusive: Whether the hosts take no other job meanwhile.
+        charges: What limits, queues, users, groups and projects were charged for it when it was
+            made; what they are charged now follows their definitions.
     """
 
     runs: tuple[HostRun, ...]
@@ -66,6 +69,7 @@ class Allocation(Value):
     allocator: str
     alternative: Count = 0
     is_exclusive: bool = False
+    charges: tuple[LimitCharge, ...] = ()
 
     def shares(self) -> Iterator[tuple[int, int, tuple[Amount, ...]]]:
         """

@@ -287,6 +287,9 @@ class Scenario:
         ]
         level = f"alternative {reason.alternative} " if reason.alternative else ""
         level += f"member {reason.member} " if reason.member else ""
+        if reason.detail and reason.resource:
+            on = " on" if hosts else ""
+            return f"{level}{reason.code.value}({reason.detail},{reason.resource}){on}", hosts
         if reason.resource and hosts:
             span = "JOB_NO_SPAN " if reason.code is ReasonCode.JOB_NO_SPAN else ""
             return f"{level}{span}{reason.resource} short on", hosts

@@ -254,18 +254,23 @@ class Limits:
         host has its own.
 
         Args:
-            is_empty: As if nothing were in use, and nothing bound that is bound at times only.
+            is_empty: As if nothing were in use, and nothing bound that is bound at times only. A
+                bound of nothing is a brake then, like a switch, and no ceiling.
         """
         rule, key = budget.rule, budget.key
         is_shut = rule.name in self._shut or (is_empty and rule.windows is not None)
         if rule.hosts is not None and rule.hosts.is_each:
             _, most, mask = self._bounds(rule)
-            used = 0 if is_empty else self._column(key)
-            left = np.maximum(most - used, 0)
+            left = np.maximum(most - self._column(key), 0)
+            if is_empty:
+                left = np.where(most == 0, PLENTY, most)
             return np.where((mask == 1) & (not is_shut), left, PLENTY)
         if is_shut:
             return PLENTY
-        return max(0, self._most_in_all(rule) - (0 if is_empty else self._used.get(key, 0)))
+        whole = self._most_in_all(rule)
+        if is_empty:
+            return whole or PLENTY
+        return max(0, whole - self._used.get(key, 0))
 
     def _most_in_all(self, rule: Rule) -> int:
         if rule.basis is Basis.ABSOLUTE:
@@ -293,8 +298,6 @@ class Limits:
                 continue
             left = self.headroom(budget, is_empty=is_empty)
             least = least_need(request, budget.rule.resource, is_empty=is_empty)
-            if is_empty and left == 0:
-                continue  # A bound of nothing is a brake, like a switch, and no ceiling.
             if isinstance(left, int) and least > left:
                 found = min(found or (9, 0, 0), (budget.rule.rank, left, place))
         if found is None:

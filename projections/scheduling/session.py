@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from domain.allocations import Allocation
 from domain.errors import PluginFailed
 from domain.event import Event
 from domain.events.jobs import JobDispatched, JobEnded, JobPended
@@ -155,7 +156,9 @@ class Session:
         outcome = self._try(job)
         if isinstance(outcome, Placed):
             event = JobDispatched(
-                attempt=job.attempt + 1, index=self._dispatches, allocation=outcome.allocation
+                attempt=job.attempt + 1,
+                index=self._dispatches,
+                allocation=self._charged(job, outcome.allocation),
             )
             self._dispatches += 1
             self._decided(job.stream, event)
@@ -164,6 +167,13 @@ class Session:
         self._unsat[request.fingerprint] = number
         self._pend(job, number)
         return False
+
+    def _charged(self, job: JobRecord, allocation: Allocation) -> Allocation:
+        """
+        Return an allocation with what is charged for it.
+        """
+        charges = self._state.limits.charges_of(job.spec, allocation)
+        return allocation.model_copy(update={"charges": charges}) if charges else allocation
 
     def _try(self, job: JobRecord) -> Placed | Pending:
         request = self._state.request_of(job)

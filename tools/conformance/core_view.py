@@ -89,7 +89,8 @@ def _see_job(state: State, name: str, record: JobRecord, seen: Observed) -> None
     seen.exit_codes[name] = shown_exit(record)
     with suppress(ValueError):
         seen.term_numbers[name] = Termination(record.why).number
-    least, most = record.spec.tasks_min, record.spec.tasks_max
+    values = state.values_of(record)
+    least, most = values.tasks_min, values.tasks_max
     seen.tasks[name] = least if least == most else [least, most]
     seen.dependencies[name] = record.spec.dependency_text or None
     seen.submitted_min[name] = (record.submit_us - BEGIN_US) // MINUTE_US

@@ -409,6 +409,7 @@ def _change(state: State, stamped: Stamped, job: JobRecord, spec: JobSpec) -> No
         _begin_waiting(state, job)
     elif job.state in LIVE:
         state.limits.charge_anew(job)
+        state.capacity.freed += 1
         state.set_run_timers(job)
 
 

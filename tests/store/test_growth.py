@@ -156,7 +156,7 @@ def test_a_backup_while_it_is_written_is_one_moment_of_the_log(tmp_path: Path, d
         thread = threading.Thread(target=write)
         thread.start()
         try:
-            reports = [backup(directory, tmp_path / f"backup{number}") for number in range(3)]
+            reports = [backup(directory, tmp_path / f"backup{number}") for number in range(2)]
         finally:
             stop.set()
             thread.join()
@@ -175,10 +175,10 @@ def test_compacting_gives_the_free_pages_back(directory: Path) -> None:
     The engine's files never shrink by themselves.
     """
     with EventLog.open(directory, writable=True) as log:
-        log.append(jobs_events(10_000, 3000))
+        log.append(jobs_events(10_000, 1500))
         log.append(job_events(20_000))
         before = list(log.read())
-    archived(directory, 13_200, segment_events=100_000)
+    archived(directory, 7_200, segment_events=100_000)
     report = compact(directory)
 
     assert report.bytes_after < report.bytes_before * 0.6

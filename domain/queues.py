@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from domain.amounts import Count, Milli, TimeUs
+from domain.errors import Refused
 from domain.event import Value
 from domain.jobs import ExitRules, JobLimits, Tasks, Text
 from domain.name_lists import NameList
@@ -17,6 +18,7 @@ from domain.resreq.syntax import Requirement
 from domain.windows import Windows
 
 QUEUE_PRIORITY_MAX = 1_000_000
+TASKS_MAX = 1_000_000
 
 
 Shell = Annotated[str, StringConstraints(max_length=65_536)]
@@ -141,3 +143,21 @@ class QueueSpec(Value):
             or self.job_limits_default is not None
             or self.job_limits_max is not None
         )
+
+
+def check_queue(queue: QueueSpec) -> QueueSpec:
+    """
+    Return a queue's definition when its fields don't contradict each other.
+
+    Raises:
+        Refused: They do.
+    """
+    least, most = queue.tasks_min or 1, queue.tasks_max or TASKS_MAX
+    if least > most:
+        raise Refused("tasks_max", "must not be below tasks_min", most)
+    if queue.tasks_default is not None and not least <= queue.tasks_default <= most:
+        raise Refused("tasks_default", "must be within the range of tasks", queue.tasks_default)
+    longest, usual = queue.run_limit_max_us, queue.run_limit_default_us
+    if longest is not None and usual is not None and usual > longest:
+        raise Refused("run_limit_default_us", "must not be above run_limit_max_us", usual)
+    return queue

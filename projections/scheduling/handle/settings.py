@@ -30,8 +30,10 @@ from domain.events.resources import ResourceDefined
 from domain.events.scheduler import ClusterDefined, SchedulerStarted, SchedulerStopped
 from domain.events.workers import WorkerClosed, WorkerConfigured, WorkerOpened
 from domain.ids import CLUSTER, SCHEDULER, queue_stream, resource_stream, worker_stream
+from domain.queues import check_queue
 from domain.resources import check_descriptor
 from projections.scheduling.handle.answers import NewEvents
+from projections.scheduling.handle.requirements import parsed
 from projections.scheduling.placement.runner import FRAMEWORK
 from projections.scheduling.state import State
 
@@ -100,10 +102,15 @@ def define_queue(state: State, command: DefineQueue, actor: str) -> NewEvents:
             command.spec.picker,
             "Set the cluster's picker instead.",
         )
+    spec = check_queue(command.spec)
+    if spec.resreq:
+        spec = spec.model_copy(update={"requirement": parsed(state, spec.resreq)})
+    if spec.project and state.stored.projects and spec.project not in state.stored.projects:
+        raise Refused("project", "must name a project that exists", spec.project)
     known = state.stored.queues.get(command.queue)
-    if known is not None and known.spec == command.spec:
+    if known is not None and known.spec == spec:
         return []
-    return [(queue_stream(command.queue), QueueDefined(spec=command.spec))]
+    return [(queue_stream(command.queue), QueueDefined(spec=spec))]
 
 
 def set_queue(state: State, command: SetQueue, actor: str) -> NewEvents:

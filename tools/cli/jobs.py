@@ -227,16 +227,16 @@ def kill(directory: Path, job_ids: tuple[str, ...], *, as_json: bool) -> None:
 \b
 Example:
   xce stop 12
-It stays PSUSP until: xce resume 12.
+It stays so until: xce resume 12.
 """)
 @click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
 @dir_option
 @json_option
 def stop(directory: Path, job_ids: tuple[str, ...], *, as_json: bool) -> None:
     """
-    Keep pending jobs back (state PSUSP) until they are resumed.
+    Keep pending jobs back (PSUSP), suspend started ones (USUSP), until they are resumed.
     """
-    _change(directory, job_ids, "hold", "is kept back", as_json=as_json)
+    _change(directory, job_ids, "stop", "is being stopped", as_json=as_json)
 
 
 @click.command(epilog="""
@@ -250,6 +250,6 @@ Next: xce why 12, if it doesn't start at once.
 @json_option
 def resume(directory: Path, job_ids: tuple[str, ...], *, as_json: bool) -> None:
     """
-    Let jobs go on that were kept back.
+    Let jobs go on that were stopped.
     """
-    _change(directory, job_ids, "lift", "may start again", as_json=as_json)
+    _change(directory, job_ids, "resume", "may go on", as_json=as_json)

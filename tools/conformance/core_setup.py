@@ -17,9 +17,9 @@ from domain.cluster import ClusterSettings
 from domain.commands import JoinWorker
 from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
+from domain.units import MILLI, MINUTE_US, MemoryUnit, parse_milli
 from domain.windows import parse_windows
 from domain.workers import HostSettings
-from domain.units import MILLI, MINUTE_US, MemoryUnit, parse_milli
 from tools.conformance.names import used_in
 from tools.conformance.trial import NotYet
 from tools.conformance.values import (
@@ -169,8 +169,9 @@ def host_settings_of(host: Fields) -> HostSettings:
     Return what an administrator has set for a host. A window that is closed opens at noon.
     """
     bound = host.get("JL_U")
+    is_shut = host.get("status") == "closed_Wind"
     return HostSettings(
-        dispatch_windows=parse_windows("12:00-13:00") if host.get("status") == "closed_Wind" else None,
+        dispatch_windows=parse_windows("12:00-13:00") if is_shut else None,
         user_slots_max=None if bound is None else whole_of(bound),
         is_locked=host.get("status") == "closed_Lock",
     )

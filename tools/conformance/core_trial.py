@@ -55,8 +55,8 @@ from projections.scheduling.plugins import Plugins
 from projections.scheduling.records import JobRecord
 from tools.conformance.core_policies import limit_of, queue_of, user_of
 from tools.conformance.core_setup import (
-    CONFIGURED,
     BEGIN_US,
+    CONFIGURED,
     MB_MILLI,
     OVER_US,
     host_of,

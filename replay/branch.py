@@ -20,7 +20,12 @@ from domain.commands import DefineCluster, DefineQueue, StartScheduler
 from domain.envelope import Envelope, Stamped
 from domain.errors import Refused
 from domain.event import Event
-from domain.events.jobs import JobDispatched, JobKillOrdered
+from domain.events.jobs import (
+    JobDispatched,
+    JobKillOrdered,
+    JobResumeOrdered,
+    JobSuspendOrdered,
+)
 from domain.events.log import LogBranched
 from domain.ids import LOG
 from projections.scheduling.core import Core
@@ -262,12 +267,12 @@ class Branch:
         """
         Return when something happens next; None when nothing does any more.
 
-        A wakeup counts only where the branch has left the parent: before, the parent's own sessions
-        say when one was held.
+        A wakeup counts only where the branch has left the parent, or outlived it: before, the
+        parent's own sessions say when one was held.
         """
         plans = self._agents.plans
         times = [self._recorded.time_us, plans[0].time_us if plans else None]
-        if self._inputs.has_left:
+        if self._inputs.has_left or self._recorded.next is None:
             self._wakeup_us = self._core.next_wakeup(self._now_us)
             times.append(self._wakeup_us)
         return min((time_us for time_us in times if time_us is not None), default=None)
@@ -324,6 +329,8 @@ class Branch:
                 self._agents.plan_start(stamped.stream, stamped.event.attempt, now_us)
             elif isinstance(stamped.event, JobKillOrdered):
                 self._agents.plan_kill(stamped, stamped.event)
+            elif isinstance(stamped.event, JobSuspendOrdered | JobResumeOrdered):
+                self._agents.plan_order(stamped, stamped.event)
         if self._result.differs_at is None:
             self._compare(made, recorded or [])
 

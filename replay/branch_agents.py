@@ -15,11 +15,15 @@ from typing import Any, Final, final
 from domain.commands import (
     JobCouldNotStartReport,
     JobFinishedReport,
+    JobResumedReport,
     JobStartedReport,
+    JobSuspendedReport,
     OrderDoneReport,
 )
 from domain.envelope import Stamped
 from domain.events import jobs
+from domain.events.jobs import JobResumeOrdered, JobSuspendOrdered
+from domain.job_states import STOPPED
 from projections.scheduling.core import Core
 from projections.scheduling.records import JobRecord, WorkerRecord
 from replay.branch_changes import AddedInput
@@ -41,7 +45,7 @@ class Plan:
         time_us: When.
         rank: The parent's position of the same, or FIRST.
         count: Rises with each plan.
-        kind: start, end, killed, or added.
+        kind: start, end, killed, suspend, resume, or added.
         stream: The job.
         attempt: Its attempt.
         added: The input, of the last kind.
@@ -77,6 +81,7 @@ class Agents:
         self.without_end = 0
         self._count = 0
         self._ends: dict[str, int] = {}
+        self._stopped_before_us: dict[str, int] = {}
 
     @property
     def _core(self) -> Core:
@@ -100,7 +105,27 @@ class Agents:
             self.plan_start(job.stream, job.attempt, job.dispatch_us or 0)
             return
         known.start_us = job.start_us
-        self._plan_end_of(job, job.start_us)
+        known.suspended_us += _stopped_us(job)
+        self._plan_open_orders(job)
+        if job.kill_order and known.finish_us is not None:
+            self._plan_end(job.stream, job.attempt, known.finish_us, known.finish_position)
+        elif job.state in STOPPED:
+            # Its resumption, if there was one, is known without the suspension before it.
+            resumed = [one[0] for (kind, _), one in known.orders.items() if kind == "resume"]
+            known.suspended_us += min(resumed, default=job.since_us) - job.since_us
+        else:
+            self._plan_end_of(job)
+
+    def _plan_open_orders(self, job: JobRecord) -> None:
+        """
+        Plan what orders that stand where the branch begins will give: what they gave.
+        """
+        known = self._future.of(job.stream, job.attempt)
+        for kind, order in (("suspend", job.suspend_order), ("resume", job.resume_order)):
+            places = [place for (what, _), place in known.orders.items() if what == kind]
+            if order:
+                place = min(places, default=(self._core.state.stored.time_us, FIRST))
+                self.plan(*place, kind, stream=job.stream, attempt=job.attempt)
 
     def _plan_report(
         self, stream: str, attempt: int, kind: str, time_us: int, position: int
@@ -137,24 +162,28 @@ class Agents:
     def _plan_end(self, stream: str, attempt: int, time_us: int, position: int) -> None:
         self._ends[stream] = self._plan_report(stream, attempt, "end", time_us, position)
 
-    def _plan_end_of(self, job: JobRecord, start_us: int) -> None:
+    def _plan_end_of(self, job: JobRecord) -> None:
         """
-        Plan the end of an attempt that has started: when it did end, or after as long a run.
+        Plan the end of an attempt that runs: after as long a run as in the parent, which for one
+        that does everything as there is the very moment and place.
         """
         known = self._future.of(job.stream, job.attempt)
+        start_us = job.start_us or 0
         is_same = known.start_us == start_us
-        if is_same and known.finish_us is not None:
-            self._plan_end(job.stream, job.attempt, known.finish_us, known.finish_position)
-        elif known.run_us is not None:
-            self._plan_end(job.stream, job.attempt, start_us + known.run_us, FIRST)
+        suspended_us = _stopped_us(job) - self._stopped_before_us.get(job.stream, 0)
+        if known.run_us is not None:
+            end_us = start_us + known.run_us + suspended_us
+            is_same = is_same and end_us == known.finish_us
+            position = known.finish_position if is_same else FIRST
+            self._plan_end(job.stream, job.attempt, end_us, position)
         else:
-            self._plan_unknown_end(job, start_us, is_same=is_same)
+            self.run_time_unknown += not suspended_us
+            self._plan_unknown_end(job, start_us + suspended_us, is_same=is_same)
 
     def _plan_unknown_end(self, job: JobRecord, start_us: int, *, is_same: bool) -> None:
         """
         Plan the end of a job whose run time the parent doesn't tell: its user's estimate or limit.
         """
-        self.run_time_unknown += 1
         spec = job.spec
         run_us = spec.run_limit_us if spec.run_estimate_us is None else spec.run_estimate_us
         if run_us is None:
@@ -171,11 +200,28 @@ class Agents:
         """
         known = self._future.of(stamped.stream, event.attempt)
         job = self._core.state.live.get(stamped.stream)
-        is_same = known.was_killed and job is not None and job.start_us == known.start_us
-        if not is_same:
+        is_same = (
+            known.kill_us == stamped.time_us
+            and job is not None and job.start_us == known.start_us
+        )  # fmt: skip
+        if is_same and known.finish_us is not None:
+            place = (known.finish_us, known.finish_position)
+            self._plan_end(stamped.stream, event.attempt, *place)
+        else:
             self._ends[stamped.stream] = self.plan(
                 stamped.time_us, FIRST, "killed", stream=stamped.stream, attempt=event.attempt
             )
+
+    def plan_order(self, stamped: Stamped, event: JobSuspendOrdered | JobResumeOrdered) -> None:
+        """
+        Have an order to suspend or resume carried out: when it was in the parent, or at once.
+        """
+        kind = "suspend" if isinstance(event, JobSuspendOrdered) else "resume"
+        known = self._future.of(stamped.stream, event.attempt)
+        place = known.orders.get((kind, stamped.time_us))
+        if place is None:
+            place = (stamped.time_us, FIRST)
+        self.plan(*place, kind, stream=stamped.stream, attempt=event.attempt)
 
     def carry_out(self, plan: Plan, now_us: int) -> None:
         """
@@ -186,6 +232,8 @@ class Agents:
             return
         if plan.kind == "start":
             self._start(job, now_us)
+        elif plan.kind in ("suspend", "resume"):
+            self._suspend_or_resume(job, plan, now_us)
         elif self._ends.get(plan.stream) == plan.count:
             del self._ends[plan.stream]
             self._end(job, now_us, is_killed=plan.kind == "killed")
@@ -203,6 +251,7 @@ class Agents:
         self._engine.accept(command, actor="", now_us=now_us)
 
     def _start(self, job: JobRecord, now_us: int) -> None:
+        self._stopped_before_us[job.stream] = _stopped_us(job)
         known = self._future.of(job.stream, job.attempt)
         is_same = known.start_us == now_us and known.started is not None
         process = known.started if is_same and known.started is not None else None
@@ -212,7 +261,29 @@ class Agents:
             process_group=process.process_group if process else 0,
         )  # fmt: skip
         if not job.kill_order:
-            self._plan_end_of(job, now_us)
+            self._plan_end_of(job)
+
+    def _suspend_or_resume(self, job: JobRecord, plan: Plan, now_us: int) -> None:
+        """
+        Report a suspension, which takes the end away, or a resumption, which plans it again.
+        """
+        order, worker = job.suspend_order or job.resume_order, self._worker(job)
+        if plan.kind == "suspend" and job.suspend_order:
+            self._report(JobSuspendedReport, job, now_us)
+            self._ends.pop(job.stream, None)
+        elif plan.kind == "resume" and job.resume_order:
+            self._report(JobResumedReport, job, now_us)
+            self._plan_end_of(job)
+        else:
+            return
+        if plan.rank == FIRST:
+            self._order_done(worker, order, now_us)
+
+    def _order_done(self, worker: WorkerRecord, order: int, now_us: int) -> None:
+        done = OrderDoneReport(
+            worker=worker.name, incarnation=worker.incarnation, order_number=order
+        )
+        self._engine.accept(done, actor="", now_us=now_us)
 
     def _end(self, job: JobRecord, now_us: int, *, is_killed: bool) -> None:
         known = self._future.of(job.stream, job.attempt)
@@ -220,10 +291,7 @@ class Agents:
         end = known.end
         if is_killed:
             self._report(JobFinishedReport, job, now_us, signal=KILL_SIGNAL)
-            done = OrderDoneReport(
-                worker=worker.name, incarnation=worker.incarnation, order_number=order
-            )
-            self._engine.accept(done, actor="", now_us=now_us)
+            self._order_done(worker, order, now_us)
         elif isinstance(end, jobs.JobCouldNotStart):
             self._report(JobCouldNotStartReport, job, now_us, why=end.why)
         elif isinstance(end, jobs.JobFinished):
@@ -233,3 +301,10 @@ class Agents:
             )  # fmt: skip
         else:
             self._report(JobFinishedReport, job, now_us, exit_code=0)
+
+
+def _stopped_us(job: JobRecord) -> int:
+    """
+    Return for how long a job was stopped or suspended in all its attempts.
+    """
+    return job.user_stopped_us + job.system_suspended_us

@@ -4,6 +4,7 @@ Take the parent's inputs over into a branch, each at its time, as long as it sti
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, final
 
@@ -16,9 +17,14 @@ from domain.commands import (
     LeaveWorker,
     LiftHold,
     MarkUnreachable,
+    ModifyJob,
     OpenWorker,
     OrderDoneReport,
+    RequeueJob,
+    ResumeJob,
+    StopJob,
     SubmitJob,
+    SwitchJob,
     WorkerReport,
 )
 from domain.envelope import Envelope
@@ -226,35 +232,35 @@ class Inputs:
 
 def command_of(envelope: Envelope) -> Any:
     """
-    Return the command that an input came from, None where the event says it all.
+    Return the command that an input came from, None where its events say it all.
     """
-    event, (_, name) = envelope.event, entity_of_stream(envelope.stream)
-    match event:
-        case jobs.JobHeld():
-            return HoldJob(job_id=name)
-        case jobs.JobHoldLifted():
-            return LiftHold(job_id=name)
-        case jobs.JobKillRequested():
-            return KillJob(job_id=name)
-        case workers.WorkerJoined():
-            return JoinWorker(
-                worker=name, slots=event.slots, resources=event.resources,
-                attributes=event.attributes,
-            )  # fmt: skip
-        case workers.WorkerLeft():
-            return LeaveWorker(worker=name, incarnation=event.incarnation)
-        case workers.WorkerReported():
-            return WorkerReport(
-                worker=name, incarnation=event.incarnation, load=event.load, jobs=event.jobs
-            )
-        case workers.WorkerOrderDone():
-            return OrderDoneReport(
-                worker=name, incarnation=event.incarnation, order_number=event.order_number,
-                outcome=event.outcome,
-            )  # fmt: skip
-        case workers.WorkerClosed():
-            return CloseWorker(worker=name, why=event.why)
-        case workers.WorkerOpened():
-            return OpenWorker(worker=name)
-        case _:
-            return None
+    make = _COMMANDS.get(type(envelope.event))
+    return None if make is None else make(entity_of_stream(envelope.stream)[1], envelope.event)
+
+
+_COMMANDS: Final[dict[type[Event], Callable[[str, Any], Any]]] = {
+    jobs.JobHeld: lambda name, _: HoldJob(job_id=name),
+    jobs.JobHoldLifted: lambda name, _: LiftHold(job_id=name),
+    jobs.JobKillRequested: lambda name, _: KillJob(job_id=name),
+    jobs.JobStopRequested: lambda name, _: StopJob(job_id=name),
+    jobs.JobResumeRequested: lambda name, _: ResumeJob(job_id=name),
+    jobs.JobRequeueRequested: lambda name, event: RequeueJob(job_id=name, hold=event.hold),
+    jobs.JobSwitched: lambda name, event: SwitchJob(job_id=name, queue=event.queue),
+    jobs.JobModified: lambda name, event: ModifyJob(job_id=name, spec=event.spec),
+    workers.WorkerJoined: lambda name, event: JoinWorker(
+        worker=name, slots=event.slots, resources=event.resources, attributes=event.attributes
+    ),
+    workers.WorkerLeft: lambda name, event: LeaveWorker(
+        worker=name, incarnation=event.incarnation
+    ),
+    workers.WorkerReported: lambda name, event: WorkerReport(
+        worker=name, incarnation=event.incarnation, load=event.load, jobs=event.jobs
+    ),
+    workers.WorkerOrderDone: lambda name, event: OrderDoneReport(
+        worker=name, incarnation=event.incarnation, order_number=event.order_number,
+        outcome=event.outcome,
+    ),
+    workers.WorkerClosed: lambda name, event: CloseWorker(worker=name, why=event.why),
+    workers.WorkerOpened: lambda name, _: OpenWorker(worker=name),
+}  # fmt: skip
+"""By the entity's name and the event."""

@@ -8,7 +8,7 @@ took to start and to run and how they ended, is kept by attempt, so that a simul
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, final
 
 from domain.envelope import Envelope
@@ -16,15 +16,20 @@ from domain.events.jobs import (
     JobCouldNotStart,
     JobDispatched,
     JobFinished,
+    JobKillOrdered,
+    JobResumed,
+    JobResumeOrdered,
     JobStarted,
     JobSubmitted,
+    JobSuspended,
+    JobSuspendOrdered,
 )
 from domain.events.session import SessionHeld
 from domain.ids import job_of_stream, split_job_id
 from replay.at import whole_steps
 from replay.moments import ReadableLog
 
-JOB_REPORTS: Final = (JobStarted, JobFinished, JobCouldNotStart)
+JOB_REPORTS: Final = (JobStarted, JobFinished, JobCouldNotStart, JobSuspended, JobResumed)
 """What the simulation plays itself, instead of taking it over."""
 
 
@@ -33,6 +38,10 @@ JOB_REPORTS: Final = (JobStarted, JobFinished, JobCouldNotStart)
 class Attempt:
     """
     Hold what became of one attempt in the parent: stamps and positions, None where it isn't known.
+
+    ``suspended_us`` is how long it was suspended in all, ``since_us`` since when it still is.
+    ``kill_us`` is the stamp of the order to end it. ``orders`` gives for an order to suspend or
+    resume, by kind and stamp, when and where its report came.
     """
 
     dispatch_us: int | None = None
@@ -40,17 +49,22 @@ class Attempt:
     start_position: int = 0
     finish_us: int | None = None
     finish_position: int = 0
+    suspended_us: int = 0
+    since_us: int | None = None
+    kill_us: int | None = None
+    orders: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     started: JobStarted | None = None
     end: JobFinished | JobCouldNotStart | None = None
 
     @property
     def run_us(self) -> int | None:
         """
-        Return how long it ran by itself; None when that isn't known, as it was ended by a kill.
+        Return how long it ran by itself, suspended time left out; None when that isn't known, as it
+        was ended by a kill.
         """
         if self.start_us is None or self.finish_us is None or self.was_killed:
             return None
-        return self.finish_us - self.start_us
+        return self.finish_us - self.start_us - self.suspended_us
 
     @property
     def was_killed(self) -> bool:
@@ -78,6 +92,7 @@ class Future:
 
     def __init__(self, log: ReadableLog, position: int) -> None:
         self.attempts: dict[tuple[str, int], Attempt] = {}
+        self._ordered: dict[tuple[str, str], int] = {}
         self.highest_job = 0
         self.head = position
         self.end_us = 0
@@ -91,6 +106,11 @@ class Future:
                 self.of(stream, event.attempt).dispatch_us = envelope.time_us
             elif isinstance(event, JOB_REPORTS):
                 self._note(envelope, self.of(stream, event.attempt))
+            elif isinstance(event, JobKillOrdered):
+                self.of(stream, event.attempt).kill_us = envelope.time_us
+            elif isinstance(event, JobSuspendOrdered | JobResumeOrdered):
+                kind = "suspend" if isinstance(event, JobSuspendOrdered) else "resume"
+                self._ordered[stream, kind] = envelope.time_us
 
     def of(self, stream: str, attempt: int) -> Attempt:
         """
@@ -98,9 +118,17 @@ class Future:
         """
         return self.attempts.setdefault((stream, attempt), Attempt())
 
-    @staticmethod
-    def _note(envelope: Envelope, attempt: Attempt) -> None:
-        event = envelope.event
+    def _note(self, envelope: Envelope, attempt: Attempt) -> None:
+        event, now_us = envelope.event, envelope.time_us
+        if isinstance(event, JobSuspended | JobResumed):
+            is_stop = isinstance(event, JobSuspended)
+            kind = "suspend" if is_stop else "resume"
+            order_us = self._ordered.get((envelope.stream, kind), now_us)
+            attempt.orders[kind, order_us] = (now_us, envelope.position)
+            if attempt.since_us is not None and not is_stop:
+                attempt.suspended_us += now_us - attempt.since_us
+            attempt.since_us = now_us if is_stop else None
+            return
         if isinstance(event, JobStarted):
             attempt.started = event
             attempt.start_us, attempt.start_position = envelope.time_us, envelope.position

@@ -8,9 +8,25 @@ import json
 
 import pytest
 
-from domain.commands import DefineQueue, MarkUnreachable
+from domain.commands import (
+    DefineQueue,
+    MarkUnreachable,
+    MoveJob,
+    ResumeJob,
+    StopJob,
+    SubmitJob,
+    SwitchJob,
+)
 from domain.errors import Refused
-from domain.events.jobs import JobDispatched, JobFinished, JobStarted, JobSubmitted
+from domain.events.jobs import (
+    JobDispatched,
+    JobFinished,
+    JobKillRequested,
+    JobResumeRequested,
+    JobStarted,
+    JobStopRequested,
+    JobSubmitted,
+)
 from domain.events.log import LogBranched
 from domain.events.queues import QueueDefined
 from domain.events.workers import WorkerCameBack, WorkerJoined
@@ -21,6 +37,7 @@ from replay.branch_changes import Changes, parse_hosts, parse_setting, read_inpu
 from replay.check import check
 from replay.verify import verify
 from store.log import EventLog
+from tests.builders import a_job
 from tests.replay.logs import ListLog
 from tests.scenario import Scenario
 
@@ -89,6 +106,86 @@ def test_without_a_change_a_real_workload_goes_on_as_it_did(kth_log):
 
     for place in (5, parent.head() // 3, parent.head() // 2):
         assert is_the_parent(parent, place)
+
+
+@pytest.fixture
+def stopped():
+    """
+    Return the log of a job that is stopped for 40 s of its 60, and of others changed, moved and put
+    back meanwhile.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2", "h2 slots=2")
+    scenario.queue("night", priority=10)
+    scenario.jobs("A tasks=4", "B tasks=2", "C tasks=2", "D tasks=2")
+    scenario.session()
+    scenario.pass_time(1)
+    scenario.start("A")
+    scenario.pass_time(10)
+    scenario.command(StopJob(job_id=scenario.ids["A"]))
+    scenario.command(SwitchJob(job_id=scenario.ids["B"], queue="night"))
+    scenario.command(MoveJob(job_id=scenario.ids["D"], to="top"))
+    scenario.session()
+    scenario.pass_time(1)
+    scenario.suspended("A")
+    scenario.pass_time(39)
+    scenario.command(ResumeJob(job_id=scenario.ids["A"]))
+    scenario.session()
+    scenario.pass_time(1)
+    scenario.resumed("A")
+    scenario.pass_time(9)
+    scenario.finish("A")
+    scenario.session()
+    scenario.pass_time(1)
+    scenario.start("C", "D")
+    scenario.pass_time(5)
+    scenario.finish("C", "D")
+    scenario.session()
+    scenario.start("B")
+    scenario.pass_time(7)
+    scenario.finish("B")
+    return ListLog(scenario.log)
+
+
+def test_without_a_change_stopped_and_moved_jobs_go_on_as_they_did(stopped):
+    """
+    The same with stops, resumptions, switches and places in the queue.
+    """
+    wrong = [place for place in range(stopped.head() + 1) if not is_the_parent(stopped, place)]
+
+    assert [] == wrong
+
+
+def test_suspended_time_is_no_run_time(stopped):
+    """
+    A job whose stop is left out ends after the 20 s that it ran, not after the 60 s that it took.
+    """
+    assert (2, 60) == runs(stopped)[1]
+    dropped = frozenset({stopped.where(JobStopRequested)})
+
+    child, _ = branched(stopped, submitted(stopped), changes=Changes(dropped=dropped))
+
+    assert (2, 20) == runs(child)[1]
+    assert check(child, sample_events=1).is_good
+
+
+def test_a_job_that_is_stopped_at_another_time_runs_as_long_as_ever(stopped, tmp_path):
+    """
+    Orders that the parent doesn't know are carried out at once, and the end moves by the stop.
+    """
+    file = tmp_path / "more.jsonl"
+    file.write_text("\n".join(
+        json.dumps({"time_us": time_s * S, "actor": "alice", "command": command,
+                    "fields": {"job_id": "1"}})
+        for time_s, command in ((5, "StopJob"), (11, "ResumeJob"))
+    ))  # fmt: skip
+    dropped = frozenset({stopped.where(JobStopRequested), stopped.where(JobResumeRequested)})
+    changes = Changes(dropped=dropped, added=read_inputs(file))
+
+    child, _ = branched(stopped, submitted(stopped), changes=changes)
+
+    assert (2, 26) == runs(child)[1]
+    assert check(child, sample_events=1).is_good
 
 
 @pytest.fixture
@@ -351,3 +448,31 @@ def test_a_host_that_a_job_report_brought_back_comes_back_without_the_job():
 
     stamps = [one.time_us for one in child.events if isinstance(one.event, WorkerCameBack)]
     assert [11 * S] == stamps
+
+
+def test_a_job_whose_kill_is_left_out_runs_for_as_long_as_its_user_guessed():
+    """
+    How long it would have run nobody knows: the estimate holds, and it is counted as a guess.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2")
+    spec = a_job(name="A").spec.model_copy(update={"run_estimate_us": 30 * S})
+    scenario.command(SubmitJob(spec=spec))
+    scenario.ids["A"] = "1"
+    scenario.session()
+    scenario.start("A")
+    scenario.pass_time(5)
+    scenario.kill("A")
+    scenario.session()
+    scenario.pass_time(1)
+    scenario.finish("A", exit_code=143)
+    parent = ListLog(scenario.log)
+    assert (1, 6) == runs(parent)[1]
+    assert all(is_the_parent(parent, place) for place in range(parent.head() + 1))
+    changes = Changes(dropped=frozenset({parent.where(JobKillRequested)}))
+
+    for place in (JobSubmitted, JobStarted):
+        child, result = branched(parent, parent.where(place), changes=changes)
+
+        assert (1, 30) == runs(child)[1]
+        assert 1 == result.run_time_unknown

@@ -12,6 +12,7 @@ from domain.commands import (
     DefineQueue,
     MarkUnreachable,
     MoveJob,
+    RequeueJob,
     ResumeJob,
     StopJob,
     SubmitJob,
@@ -29,7 +30,7 @@ from domain.events.jobs import (
 )
 from domain.events.log import LogBranched
 from domain.events.queues import QueueDefined
-from domain.events.workers import WorkerCameBack, WorkerJoined
+from domain.events.workers import WorkerCameBack, WorkerJoined, WorkerOrderDone
 from domain.ids import job_stream
 from domain.queues import QueueSpec
 from replay.branch import Branch, branch_log_id
@@ -185,6 +186,7 @@ def test_a_job_that_is_stopped_at_another_time_runs_as_long_as_ever(stopped, tmp
     child, _ = branched(stopped, submitted(stopped), changes=changes)
 
     assert (2, 26) == runs(child)[1]
+    assert 2 == sum(isinstance(one.event, WorkerOrderDone) for one in child.events)
     assert check(child, sample_events=1).is_good
 
 
@@ -476,3 +478,42 @@ def test_a_job_whose_kill_is_left_out_runs_for_as_long_as_its_user_guessed():
 
         assert (1, 30) == runs(child)[1]
         assert 1 == result.run_time_unknown
+
+
+@pytest.fixture
+def put_back():
+    """
+    Return the log of a job that is stopped, goes on, is put back to pending and runs again.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2")
+    scenario.jobs("A tasks=2", "B tasks=2")
+    scenario.session()
+    scenario.start("A")
+    for command, report in ((StopJob, scenario.suspended), (ResumeJob, scenario.resumed)):
+        scenario.pass_time(5)
+        scenario.command(command(job_id="1"))
+        scenario.session()
+        report("A")
+    scenario.pass_time(5)
+    scenario.command(RequeueJob(job_id="1"))
+    scenario.session()
+    scenario.pass_time(1)
+    scenario.finish("A", exit_code=130)
+    scenario.session()
+    for name in ("B", "A"):
+        scenario.start(name)
+        scenario.pass_time(20)
+        scenario.finish(name)
+        scenario.session()
+    return ListLog(scenario.log)
+
+
+def test_without_a_change_a_job_that_was_put_back_goes_on_as_it_did(put_back):
+    """
+    Its second attempt is another execution: earlier stops don't count for it.
+    """
+    wrong = [place for place in range(put_back.head() + 1) if not is_the_parent(put_back, place)]
+
+    assert [] == wrong
+    assert {1: (37, 20), 2: (17, 20)} == runs(put_back)

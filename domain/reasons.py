@@ -22,6 +22,10 @@ class ReasonCode(StrEnum):
     """
 
     JOB_NEW = "JOB_NEW"
+    USER_RESUME = "USER_RESUME"
+    JOB_MODIFY = "JOB_MODIFY"
+    JOB_SWITCH = "JOB_SWITCH"
+    JOB_REQUEUED = "JOB_REQUEUED"
     USER_STOP = "USER_STOP"
     JOB_BEHIND = "JOB_BEHIND"
     JOB_START_TIME = "JOB_START_TIME"
@@ -79,6 +83,10 @@ class ReasonCode(StrEnum):
 
 
 TEXTS: Final[dict[ReasonCode, str]] = {
+    ReasonCode.JOB_REQUEUED: "put back to pending, not considered since",
+    ReasonCode.JOB_SWITCH: "switched to another queue, not considered since",
+    ReasonCode.JOB_MODIFY: "changed, not considered since",
+    ReasonCode.USER_RESUME: "its hold was lifted, not considered since",
     ReasonCode.JOB_NEW: "new job, not yet considered",
     ReasonCode.USER_STOP: "held by its user or an administrator",
     ReasonCode.JOB_BEHIND: "an earlier job of the list can't start yet and holds this one back",
@@ -107,7 +115,7 @@ TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.NO_ALLOCATOR: "no allocator accepts it",
     ReasonCode.NO_PLAN: "no plan generated",
     ReasonCode.NO_HOSTS: "the cluster has no host",
-    ReasonCode.PLUGIN_FAILED: "a plug-in failed on it",
+    ReasonCode.PLUGIN_FAILED: "its placement failed",
     ReasonCode.HOST_SLOTS: "not enough slots",
     ReasonCode.HOST_JOB_LIMIT: "all slots are taken",
     ReasonCode.HOST_LESS_SLOTS: "too few slots are free",

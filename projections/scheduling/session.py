@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from domain.allocations import Allocation
-from domain.errors import PluginFailed
+from domain.errors import InvariantBroken, PluginFailed
 from domain.event import Event
 from domain.events.jobs import JobDispatched, JobEnded, JobPended
 from domain.events.session import IdRange, JobsForgotten, ListHeldBack, ReasonSetChanged
@@ -16,12 +16,36 @@ from domain.ids import CLUSTER, REASONS, SESSION
 from domain.job_states import JobState
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.orders import Orders
-from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner, identity_of
-from projections.scheduling.readiness import READY, can_never_start, kept_back, kept_from_starting, note_windows
+from projections.scheduling.placement.runner import (
+    Pending,
+    Placed,
+    PlacementRunner,
+    identity_of,
+)
+from projections.scheduling.readiness import (
+    READY,
+    can_never_start,
+    kept_back,
+    kept_from_starting,
+    note_windows,
+)
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
 from projections.scheduling.status import with_status
 from projections.scheduling.watches import order_of
+
+def _failed(failure: Exception) -> Pending:
+    """
+    Return the outcome for the job whose placement raised: a placement changes nothing, so there is
+    nothing to take back.
+    """
+    if isinstance(failure, PluginFailed):
+        text = f"{failure.plugin}: {failure.cause}"[:200]
+    else:
+        text = f"placement: {type(failure).__name__}: {failure}"[:200]
+    reasons = (PendReason(code=ReasonCode.PLUGIN_FAILED, detail=text),)
+    return Pending(("failed", text), lambda: reasons, has_failed=True)
+
 
 Decide = Callable[[str, Event], None]
 TERM_ORPHAN_SYSTEM: Final = "TERM_ORPHAN_SYSTEM"
@@ -163,8 +187,15 @@ class Session:
             self._dispatches += 1
             self._decided(job.stream, event)
             return True
-        number = self._set_of(request.fingerprint, outcome, job)
-        self._unsat[request.fingerprint] = number
+        try:
+            number = self._set_of(request.fingerprint, outcome, job)
+        except InvariantBroken:
+            raise
+        except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
+            outcome = _failed(failure)
+            number = self._set_of(request.fingerprint, outcome, job)
+        if not outcome.has_failed:
+            self._unsat[request.fingerprint] = number
         self._pend(job, number)
         return False
 
@@ -182,10 +213,10 @@ class Session:
             return Pending((kept.code, kept.detail), lambda: (kept,))
         try:
             return self._runner.place(request, self._state.settings().allocators)
-        except PluginFailed as failure:
-            text = f"{failure.plugin}: {failure.cause}"[:200]
-            reasons = (PendReason(code=ReasonCode.PLUGIN_FAILED, detail=text),)
-            return Pending(("plug-in failed", text), lambda: reasons)
+        except InvariantBroken:
+            raise
+        except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
+            return _failed(failure)
 
     def _pend(self, job: JobRecord, number: int) -> None:
         if job.reason_set != number:
@@ -200,12 +231,7 @@ class Session:
         kept = state.sets.get(fingerprint)
         if kept is not None and state.signatures.get(kept.number) == outcome.signature:
             return kept.number
-        found = outcome.reasons()
-        if not found or any(reason.hosts for reason in found):
-            found = with_status(found, state)
-        never = can_never_start(state, job) or self._runner.never(
-            state.request_of(job), state.settings().allocators
-        )
+        found, never = self._described(job, outcome)
         number = kept.number if kept is not None else state.stored.highest_reason_set + 1
         same = (
             kept is not None
@@ -219,6 +245,24 @@ class Session:
             self._decided(REASONS, event)
         state.signatures[number] = outcome.signature
         return number
+
+    def _described(self, job: JobRecord, outcome: Pending) -> tuple[tuple[PendReason, ...], bool]:
+        """
+        Return every reason why a job waits, and whether it could never start.
+
+        Raises:
+            Exception: Whatever a plug-in raised when it was asked.
+        """
+        state = self._state
+        found = outcome.reasons()
+        if not found or any(reason.hosts for reason in found):
+            found = with_status(found, state)
+        if outcome.has_failed:
+            return found, False
+        never = can_never_start(state, job) or self._runner.never(
+            state.request_of(job), state.settings().allocators
+        )
+        return found, never
 
     # -- after the last job
 

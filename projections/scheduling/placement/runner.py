@@ -7,14 +7,14 @@ committed only by applying the dispatch, so a failure on the way leaves every co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
 import numpy as np
 
 from domain.allocations import Allocation
-from domain.errors import InvariantBroken, PluginFailed
+from domain.errors import InvariantBroken
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.capacity import Capacity, Column
 from projections.scheduling.placement.assembly import Found, allocation_of, runs_of
@@ -46,12 +46,13 @@ class Pending:
     """
     Say that the job can't start now; ``reasons`` works out every reason when somebody needs them.
 
-    ``signature`` tells two pending outcomes of one request apart exactly when their reason sets
-    differ.
+    ``signature`` differs whenever the reason sets of two pending outcomes of one request do.
+    ``has_failed`` says that something raised on the way: nothing is known about the request then.
     """
 
     signature: tuple[object, ...]
     reasons: Callable[[], tuple[PendReason, ...]]
+    has_failed: bool = False
 
 
 class PlacementRunner:
@@ -80,18 +81,12 @@ class PlacementRunner:
             chain: Names of the allocators for more than one task, in order.
 
         Raises:
-            PluginFailed: An allocator, or something on the way, raised; nothing was changed.
+            PluginFailed: An allocator raised. Whatever is raised, nothing was changed.
         """
-        try:
-            if request.is_bare and not self._plain:
-                outcome = self._place_bare(request, chain)
-                if outcome is not None:
-                    return outcome
-            return self.place_on(Ground(self._capacity), request, chain)
-        except (PluginFailed, InvariantBroken):
-            raise
-        except Exception as error:
-            raise PluginFailed("placement", "", f"{type(error).__name__}: {error}") from error
+        outcome = None
+        if request.is_bare and not self._plain:
+            outcome = self._place_bare(request, chain)
+        return outcome or self.place_on(Ground(self._capacity), request, chain)
 
     def place_on(
         self, ground: Ground, request: Request, chain: Sequence[str]
@@ -207,7 +202,8 @@ class PlacementRunner:
         def reasons() -> tuple[PendReason, ...]:
             placer = FastPart(part, request, Ground(capacity), members, None)
             if placer.place() is not None:
-                raise InvariantBroken("a bare placement that failed fails again", str(request))
+                rule = "a bare placement that failed fails again"
+                raise InvariantBroken(rule, request.fingerprint)
             return tuple(placer.reasons())
 
         return Pending((capacity.status, *masks), reasons)

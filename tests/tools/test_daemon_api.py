@@ -189,6 +189,21 @@ def test_what_is_not_there_is_not_found(cluster: Cluster) -> None:
     assert 404 == cluster.ask("POST", "/v1/queues/nosuch/open", {})[0]
 
 
+def test_an_arrays_own_id_names_no_single_job(cluster: Cluster) -> None:
+    """
+    Whoever asks for it is told what to ask for.
+    """
+    body = {"program": PROGRAM, "array": {"ranges": [{"start": 5, "end": 6}]}}
+    array = cluster.post("/v1/jobs", body)["job_id"]
+    status, answer = cluster.ask("GET", f"/v1/jobs/{array}")
+    element = cluster.job(f"{array}[6]")
+    ended = cluster.post(f"/v1/jobs/{array}/kill")
+
+    assert (422, f"The first is {array}[5].") == (status, answer["error"]["hint"])
+    assert "PEND" == element["state"]
+    assert [f"{array}[5]", f"{array}[6]"] == ended["elements"]
+
+
 def test_a_queue_is_closed_inactivated_and_opened_again(cluster: Cluster) -> None:
     """
     A closed queue takes nothing, an inactive one starts nothing.

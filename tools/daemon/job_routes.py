@@ -24,7 +24,7 @@ from domain.commands import (
 )
 from domain.errors import NotFound, Refused
 from domain.event import Value
-from domain.ids import split_job_id
+from domain.ids import job_of_stream, split_job_id
 from domain.job_states import ENDED, JobState
 from domain.jobs import ExitRules, JobSpec
 from projections.scheduling.records import JobRecord
@@ -131,7 +131,16 @@ async def _shown(
     """
 
     def view(engine: Engine) -> dict[str, object]:
-        return show(engine.core.state, engine.core.state.job(job_id))
+        state = engine.core.state
+        array = state.stored.arrays.get(split_job_id(job_id)[0])
+        if array is not None and "[" not in job_id:
+            raise Refused(
+                "job_id",
+                "is an array: name one of its elements",
+                job_id,
+                f"The first is {job_of_stream(array.elements[0])}.",
+            )
+        return show(state, state.job(job_id))
 
     reply = await api.engine.ask(Read(view))
     if reply.status != NotFound.http_status:

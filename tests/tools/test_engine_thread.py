@@ -240,6 +240,20 @@ def test_a_request_that_breaks_something_takes_no_other_with_it(harness: Harness
     assert (0, 0) == (jobs_of(seen[0]), harness.status)
 
 
+def test_a_fault_in_a_session_ends_the_process_and_leaves_nobody_waiting(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """
+    A broken core must not go on; who asked hears of it at once, and the journal has the story.
+    """
+    monkeypatch.setattr(Engine, "hold_session", lambda *_: 1 / 0)
+
+    hurt, late = harness.run(lambda: [submission("a")], lambda: [count_jobs()])
+
+    assert [500, 503, 70] == [hurt[0].status, late[0].status, harness.status]
+    assert "ZeroDivisionError" in (tmp_path / "journal").read_text()
+
+
 def test_whoever_asks_after_the_end_is_turned_away(harness: Harness) -> None:
     """
     A request that nobody will ever answer must not hang.

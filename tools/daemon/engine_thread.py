@@ -80,6 +80,7 @@ class EngineThread:
         self._session_us = 0
         self.default_queue = ""
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._batch: list[Request] = []
         self._is_stopping = False
         self._has_ended = False
         self._thread = threading.Thread(target=self._run, name="engine")
@@ -138,6 +139,8 @@ class EngineThread:
             status = self._serve()
         except BaseException as error:  # noqa: BLE001 - whatever it was, the process must end
             self._journal.error("engine failed", why=repr(error), story=traceback.format_exc())
+            failed = error_reply(InvariantBroken("the engine goes on", repr(error)))
+            self._give([(request, failed) for request in self._batch])
         finally:
             self._has_ended = True
             self._turn_away()
@@ -147,7 +150,7 @@ class EngineThread:
         """
         Tell whoever still waits that nothing of theirs was done.
         """
-        waiting: list[Request] = []
+        waiting: list[Request] = [*self._books.give_up()]
         with suppress(queue.Empty):
             while True:
                 request = self._queue.get_nowait()
@@ -159,7 +162,7 @@ class EngineThread:
         Serve until told to stop, or until a commit's outcome is unknown.
         """
         while not self._is_stopping:
-            batch = self._wait_batch()
+            self._batch = batch = self._wait_batch()
             try:
                 self._handle(batch)
             except OutcomeUnknown as error:

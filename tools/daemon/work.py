@@ -164,6 +164,14 @@ class WorkBooks:
             return []
         return [(older, error_reply(StoreUnavailable("a later poll of this worker waits")))]
 
+    def give_up(self) -> list[WorkPoll]:
+        """
+        Return the polls that wait, and wait for them no longer.
+        """
+        waiting = list(self._waiting.values())
+        self._waiting.clear()
+        return waiting
+
     def due(self, engine: Engine, now_ns: int, *, everybody: bool) -> list[tuple[Request, Reply]]:
         """
         Return the answers of polls that have something to hear, or have waited long enough.

@@ -58,7 +58,7 @@ class Core:
         """
         settings = stored.cluster
         self._picker_name = settings.picker if settings else next(iter(self.plugins.pickers))
-        self.state = State(stored, self._new_picker(self._picker_name))
+        self.state = State(stored, self._new_picker(self._picker_name), is_plain=self._plain)
         self._runner = PlacementRunner(
             self.state.capacity, self.plugins.allocators, plain=self._plain
         )

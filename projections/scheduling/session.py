@@ -194,7 +194,7 @@ class Session:
         except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
             outcome = _failed(failure)
             number = self._set_of(request.fingerprint, outcome, job)
-        if not outcome.has_failed:
+        if not (outcome.has_failed or self._state.is_plain):
             self._unsat[request.fingerprint] = number
         self._pend(job, number)
         return False

@@ -336,8 +336,10 @@ class Branch:
 
     def _compare(self, made: list[Stamped], there: list[Envelope]) -> None:
         """
-        Note the first decision that isn't the parent's.
+        Note the first decision that isn't the parent's; what comes after its end is no difference.
         """
+        if not there and self._recorded.next is None:
+            return
         for old, new in zip(there, made, strict=False):
             if _decision(old) != _decision(new):
                 self._note_difference(old.position, f"{_words(old)} became {_words(new)}")

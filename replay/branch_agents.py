@@ -107,8 +107,8 @@ class Agents:
         known.start_us = job.start_us
         known.suspended_us += _stopped_us(job)
         self._plan_open_orders(job)
-        if job.kill_order and known.finish_us is not None:
-            self._plan_end(job.stream, job.attempt, known.finish_us, known.finish_position)
+        if job.kill_order:
+            self._plan_killed(job, job.dispatch_us or 0)
         elif job.state in STOPPED:
             # Its resumption, if there was one, is known without the suspension before it.
             resumed = [one[0] for (kind, _), one in known.orders.items() if kind == "resume"]
@@ -124,7 +124,7 @@ class Agents:
         for kind, order in (("suspend", job.suspend_order), ("resume", job.resume_order)):
             places = [place for (what, _), place in known.orders.items() if what == kind]
             if order:
-                place = min(places, default=(self._core.state.stored.time_us, FIRST))
+                place = min(places, default=self._not_before_its_end(job.since_us))
                 self.plan(*place, kind, stream=job.stream, attempt=job.attempt)
 
     def _plan_report(
@@ -157,7 +157,8 @@ class Agents:
         """
         Return time and rank of what the parent would tell had it happened before its end.
         """
-        return max(time_us, self._future.end_us), self._future.head + 1
+        now_us = self._core.state.stored.time_us
+        return max(time_us, self._future.end_us, now_us), self._future.head + 1
 
     def _plan_end(self, stream: str, attempt: int, time_us: int, position: int) -> None:
         self._ends[stream] = self._plan_report(stream, attempt, "end", time_us, position)
@@ -200,17 +201,27 @@ class Agents:
         """
         known = self._future.of(stamped.stream, event.attempt)
         job = self._core.state.live.get(stamped.stream)
-        is_same = (
+        if (
             known.kill_us == stamped.time_us
             and job is not None and job.start_us == known.start_us
-        )  # fmt: skip
-        if is_same and known.finish_us is not None:
-            place = (known.finish_us, known.finish_position)
-            self._plan_end(stamped.stream, event.attempt, *place)
+        ):  # fmt: skip
+            self._plan_killed(job, stamped.time_us)
         else:
             self._ends[stamped.stream] = self.plan(
                 stamped.time_us, FIRST, "killed", stream=stamped.stream, attempt=event.attempt
             )
+
+    def _plan_killed(self, job: JobRecord, time_us: int) -> None:
+        """
+        Plan the end of a job that was told to end as it was in the parent: when it did.
+        """
+        known = self._future.of(job.stream, job.attempt)
+        if known.finish_us is not None:
+            self._plan_end(job.stream, job.attempt, known.finish_us, known.finish_position)
+            return
+        self._ends[job.stream] = self.plan(
+            *self._not_before_its_end(time_us), "killed", stream=job.stream, attempt=job.attempt
+        )
 
     def plan_order(self, stamped: Stamped, event: JobSuspendOrdered | JobResumeOrdered) -> None:
         """
@@ -219,7 +230,9 @@ class Agents:
         kind = "suspend" if isinstance(event, JobSuspendOrdered) else "resume"
         known = self._future.of(stamped.stream, event.attempt)
         place = known.orders.get((kind, stamped.time_us))
-        if place is None:
+        if place is None and known.ordered.get(kind) == stamped.time_us:
+            place = self._not_before_its_end(stamped.time_us)
+        elif place is None:
             place = (stamped.time_us, FIRST)
         self.plan(*place, kind, stream=stamped.stream, attempt=event.attempt)
 
@@ -276,7 +289,7 @@ class Agents:
             self._plan_end_of(job)
         else:
             return
-        if plan.rank == FIRST:
+        if plan.rank == FIRST or plan.rank > self._future.head:
             self._order_done(worker, order, now_us)
 
     def _order_done(self, worker: WorkerRecord, order: int, now_us: int) -> None:

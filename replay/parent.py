@@ -41,7 +41,7 @@ class Attempt:
 
     ``suspended_us`` is how long it was suspended in all, ``since_us`` since when it still is.
     ``kill_us`` is the stamp of the order to end it. ``orders`` gives for an order to suspend or
-    resume, by kind and stamp, when and where its report came.
+    resume, by kind and stamp, when and where its report came, ``ordered`` the last stamp by kind.
     """
 
     dispatch_us: int | None = None
@@ -52,6 +52,7 @@ class Attempt:
     suspended_us: int = 0
     since_us: int | None = None
     kill_us: int | None = None
+    ordered: dict[str, int] = field(default_factory=dict)
     orders: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     started: JobStarted | None = None
     end: JobFinished | JobCouldNotStart | None = None
@@ -92,7 +93,6 @@ class Future:
 
     def __init__(self, log: ReadableLog, position: int) -> None:
         self.attempts: dict[tuple[str, int], Attempt] = {}
-        self._ordered: dict[tuple[str, str], int] = {}
         self.highest_job = 0
         self.head = position
         self.end_us = 0
@@ -110,7 +110,7 @@ class Future:
                 self.of(stream, event.attempt).kill_us = envelope.time_us
             elif isinstance(event, JobSuspendOrdered | JobResumeOrdered):
                 kind = "suspend" if isinstance(event, JobSuspendOrdered) else "resume"
-                self._ordered[stream, kind] = envelope.time_us
+                self.of(stream, event.attempt).ordered[kind] = envelope.time_us
 
     def of(self, stream: str, attempt: int) -> Attempt:
         """
@@ -123,7 +123,7 @@ class Future:
         if isinstance(event, JobSuspended | JobResumed):
             is_stop = isinstance(event, JobSuspended)
             kind = "suspend" if is_stop else "resume"
-            order_us = self._ordered.get((envelope.stream, kind), now_us)
+            order_us = attempt.ordered.get(kind, now_us)
             attempt.orders[kind, order_us] = (now_us, envelope.position)
             if attempt.since_us is not None and not is_stop:
                 attempt.suspended_us += now_us - attempt.since_us

@@ -10,6 +10,7 @@ import pytest
 
 from domain.commands import (
     DefineQueue,
+    KillJob,
     MarkUnreachable,
     MoveJob,
     RequeueJob,
@@ -27,6 +28,7 @@ from domain.events.jobs import (
     JobStarted,
     JobStopRequested,
     JobSubmitted,
+    JobSuspended,
 )
 from domain.events.log import LogBranched
 from domain.events.queues import QueueDefined
@@ -62,9 +64,10 @@ def read(place):
         return ListLog([one.stamped() for one in log.read()], log.log_id)
 
 
-def is_the_parent(parent, position):
+def is_the_parent(parent, position, *, is_over=True):
     """
-    Say whether a branch without a change repeats every event of its parent.
+    Say whether a branch without a change repeats every event of its parent; more may follow only
+    where something was still under way at the parent's end.
     """
     child, result = branched(parent, position)
     begin = result.parent_position
@@ -73,7 +76,7 @@ def is_the_parent(parent, position):
         result.differs_at is None
         and parent.stamped()[:begin] == child.stamped()[:begin]
         and parent.stamped(begin) == child.stamped(begin + 1)[: parent.head() - begin]
-        and (child.head() == parent.head() + 1 or result.run_time_unknown > 0)
+        and (child.head() == parent.head() + 1 or not is_over)
     )
 
 
@@ -92,7 +95,8 @@ def test_without_a_change_a_live_cluster_goes_on_as_it_did(live):
     """
     The same with holds, kills, usage, and hosts that get lost, come back and change.
     """
-    wrong = [place for place in range(live.head() + 1) if not is_the_parent(live, place)]
+    places = range(live.head() + 1)
+    wrong = [place for place in places if not is_the_parent(live, place, is_over=False)]
 
     assert [] == wrong
 
@@ -517,3 +521,31 @@ def test_without_a_change_a_job_that_was_put_back_goes_on_as_it_did(put_back):
 
     assert [] == wrong
     assert {1: (37, 20), 2: (17, 20)} == runs(put_back)
+
+
+@pytest.mark.parametrize("command", [KillJob, StopJob])
+def test_what_is_under_way_where_the_parent_ends_is_carried_out_after_its_end(command):
+    """
+    An order that nobody had reported on by then isn't told earlier than the parent could have.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2")
+    scenario.jobs("A")
+    scenario.session()
+    scenario.start("A")
+    scenario.pass_time(5)
+    scenario.command(command(job_id="1"))
+    scenario.session()
+    scenario.pass_time(5)
+    scenario.jobs("B")
+    parent = ListLog(scenario.log)
+
+    places = range(parent.head() + 1)
+    assert all(is_the_parent(parent, place, is_over=False) for place in places)
+
+    child, _ = branched(parent, 0)
+    reports = [one for one in child.read(parent.head() + 1) if one.stream == "job:0000000001"]
+    assert [JobFinished if command is KillJob else JobSuspended] == [
+        type(one.event) for one in reports
+    ]
+    assert 1 == sum(isinstance(one.event, WorkerOrderDone) for one in child.events)

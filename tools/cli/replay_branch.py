@@ -125,7 +125,7 @@ def _show(result: BranchResult, changes: Changes, place: Path) -> None:
     say(f"{counted(result.events, 'event')} with {counted(result.sessions, 'session')} of its own; "
         f"ends {show_utc(result.end_us)}")
     if result.differs_at is None:
-        say("Every decision is the parent's.")
+        say("Every decision is the parent's, up to its end.")
     else:
         say(f"The first decision that differs: position {result.differs_at} of the parent, "
             f"{result.differs}")

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.torture import bad_snapshots, damage, kills, power, system_calls, tampering
+from tools.torture import bad_snapshots, damage, io_errors, kills, power, system_calls, tampering
 from tools.torture.outcome import Outcome
 
 REPO = Path(__file__).resolve().parent.parent.parent
@@ -65,6 +65,11 @@ HARNESSES = (
         "power", "P1, P3", "power loss: images rebuilt from a recorded write log",
         lambda place, tries, bad: power.run(place, images=tries, seed=SEED, sabotage=bad),
         150, 50_000, ("strace",),
+    ),
+    Harness(
+        "io-errors", "P6, P7", "each system call on the data file fails, once or from then on",
+        lambda place, tries, bad: io_errors.run(place, tries=tries, sabotage=bad),
+        36, 1_500, ("strace",),
     ),
     Harness(
         "damage", "P10, P12", "bits, bytes, sectors, pages of the data file changed; file cut",

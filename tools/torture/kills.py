@@ -77,7 +77,12 @@ def run(directory: Path, *, kills: int, seed: int, sabotage: bool = False) -> Ou
         outcome.tries += 1
         if outcome.counts["acknowledged"] == before:
             outcome.violated(f"the writer did not start after kill {number}")
-        _check(directory, last, outcome, is_whole=number % 10 == 0 or number == kills - 1)
+        _check(
+            directory,
+            last,
+            outcome,
+            is_whole=number % max(10, kills // 10) == 0 or number == kills - 1,
+        )
     stop_server()
     return outcome
 
@@ -110,10 +115,10 @@ def _check(directory: Path, acknowledged: int, outcome: Outcome, *, is_whole: bo
     Hold the log against the acknowledgements: nothing lost, no half commit, no gap, all of it good.
     """
     try:
-        if is_whole and not (report := verify_here(directory)).is_good:
+        if is_whole and not (report := verify_here(directory, decoded=False)).is_good:
             outcome.violated(str(report.first_problem))
         with EventLog.open(directory, writable=False) as log:
-            envelopes = list(log.read(after=max(0, acknowledged - 2000)))
+            envelopes = list(log.read(after=max(0, acknowledged - 1000)))
             if log.head() < acknowledged:
                 outcome.violated(f"{acknowledged} was acknowledged, the log ends at {log.head()}")
             if envelopes and not envelopes[-1].ends_step:

@@ -143,14 +143,17 @@ def request_of(command: tuple[str, ...], options: dict[str, Any]) -> Json:
     Raises:
         Refused: An option breaks a rule that can be told here.
     """
-    tasks_min, tasks_max = parse_tasks(options["tasks"])
+    tasks = options["tasks"]
+    least_and_most = zip(("tasks_min", "tasks_max"), parse_tasks(tasks) if tasks else (), strict=False)
     run_limit = options["run_limit"]
     return {
         "key": options["key"] or str(uuid.uuid4()),
         "queue": options["queue"] or "",
         "name": options["name"] or "",
-        "tasks_min": tasks_min,
-        "tasks_max": tasks_max,
+        "group": options["group"] or "",
+        "project": options["project"] or "",
+        "profile": options["profile"] or "",
+        **dict(least_and_most),
         "program": _program(command, options),
         "resreq": list(options["resreq"]),
         "run_limit_us": None if run_limit is None else parse_run_limit(run_limit),
@@ -171,11 +174,14 @@ The answer comes after the job is safe on disk. Next: xce jobs, xce why JOB, xce
 
 # Options end where the command begins, as in LSF: in "submit ls -l" the -l belongs to ls.
 @click.command(epilog=EPILOG, context_settings={"allow_interspersed_args": False})
-@click.option("-n", "tasks", default="1", metavar="MIN[,MAX]",
-              help="How many tasks (slots); 1 if not given.")
+@click.option("-n", "tasks", metavar="MIN[,MAX]",
+              help="How many tasks (slots); else what profile and queue say, else 1.")
 @click.option("-R", "resreq", multiple=True, metavar="TEXT",
               help='Resource requirement such as "rusage[mem=500]"; may be given several times.')
 @click.option("-q", "queue", metavar="QUEUE", help="The queue; else the cluster's default.")
+@click.option("-G", "group", metavar="GROUP", help="The user group that it counts for.")
+@click.option("-P", "project", metavar="PATH", help="Its project, such as /a/b.")
+@click.option("--app", "profile", metavar="PROFILE", help="Its application profile.")
 @click.option("-J", "name", metavar="NAME", help="A name for people.")
 @click.option("-W", "run_limit", metavar="[HOURS:]MINUTES",
               help="Run limit; recorded with the job, not enforced yet.")

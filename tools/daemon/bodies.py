@@ -16,9 +16,11 @@ from domain.errors import Denied, Refused
 from domain.event import Value
 from domain.ids import NAME_PATTERN, Name
 from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec, Program, Tasks, Text
+from domain.projects import PATH_PATTERN
 
 Key = Annotated[str, StringConstraints(max_length=128, pattern=r"^[\x21-\x7e]*$")]
 NameOrNone = Annotated[str, StringConstraints(pattern=rf"^$|{NAME_PATTERN}")]
+PathOrNone = Annotated[str, StringConstraints(pattern=rf"^$|{PATH_PATTERN}")]
 SHOWN_MAX = 200
 
 
@@ -30,6 +32,10 @@ class SubmitRequest(Value):
         key: A name of this submission: the same key with the same content gives the same job.
         user: Who submits; must be the caller, or "".
         queue: Where it waits; "" for the default queue.
+        group: The user group that it counts for, "" for all of its user's.
+        project: Its project; "" for the queue's, the group's or the cluster's.
+        profile: Its application profile, "" for none.
+        tasks_min: Fewest tasks; what profile and queue say when not given, else 1.
         program: What to run; either argv or shell.
         resreq: Resource requirement, one text per option.
         hosts: The hosts asked for, all when empty.
@@ -48,8 +54,10 @@ class SubmitRequest(Value):
     user: NameOrNone = ""
     queue: NameOrNone = ""
     name: Text = ""
-    project: NameOrNone = ""
-    tasks_min: Tasks = 1
+    group: NameOrNone = ""
+    project: PathOrNone = ""
+    profile: NameOrNone = ""
+    tasks_min: Tasks | None = None
     tasks_max: Tasks | None = None
     resreq: tuple[Text, ...] = ()
     hosts: tuple[HostChoice, ...] = ()
@@ -74,7 +82,9 @@ class ModifyRequest(Value):
 
     program: Program | None = None
     name: Text | None = None
-    project: NameOrNone | None = None
+    group: NameOrNone | None = None
+    project: PathOrNone | None = None
+    profile: NameOrNone | None = None
     tasks_min: Tasks | None = None
     tasks_max: Tasks | None = None
     resreq: tuple[Text, ...] | None = None
@@ -101,6 +111,8 @@ class ModifyRequest(Value):
         for name in sorted(given):
             if given[name] is None and name not in CLEARABLE:
                 raise Refused(name, "can be changed, not taken away")
+        if "tasks_min" in given:
+            given["names_tasks"] = True
         try:
             return JobSpec(**{**dict(spec), **given})
         except ValidationError as error:
@@ -156,10 +168,13 @@ def submit_command(body: bytes, *, user: str, default_queue: str) -> SubmitJob:
         spec = JobSpec(
             user=user,
             queue=asked.queue or default_queue,
+            group=asked.group,
             project=asked.project,
+            profile=asked.profile,
             name=asked.name,
-            tasks_min=asked.tasks_min,
-            tasks_max=asked.tasks_min if asked.tasks_max is None else asked.tasks_max,
+            names_tasks=asked.tasks_min is not None,
+            tasks_min=asked.tasks_min or 1,
+            tasks_max=asked.tasks_max or asked.tasks_min or 1,
             program=asked.program,
             resreq=asked.resreq,
             hosts=asked.hosts,

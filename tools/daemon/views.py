@@ -15,6 +15,7 @@ from pathlib import Path
 from domain.job_states import ENDED, JobState
 from domain.jobs import Program
 from domain.reasons import PendReason, show_grouped
+from domain.resreq.render import render
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 from projections.scheduling.status import why_waiting
@@ -86,11 +87,29 @@ def job_detail(state: State, job: JobRecord, caller: Caller, cluster: Path) -> d
     """
     Return a job as its page shows it; the program only to whom it belongs.
     """
-    row = job_row(state, job)
+    row = job_row(state, job) | {"effective": effective_row(state, job)}
     program = job.spec.program
     if program is None or not (caller.is_operator or caller.user == job.spec.user):
         return row
     return row | {"program": _program(program)} | _output(state, job, program, cluster)
+
+
+def effective_row(state: State, job: JobRecord) -> dict[str, object]:
+    """
+    Return what holds for a job, its profile's and queue's values filled in.
+    """
+    values = state.effective(job)
+    return {
+        "tasks_min": values.tasks_min,
+        "tasks_max": values.tasks_max,
+        "resreq": render(values.requirement) if values.requirement else "",
+        "run_limit_us": values.run_limit_us,
+        "limits": values.limits.model_dump() if values.limits else {},
+        "rerunnable": bool(values.rerunnable),
+        "project": state.limits.project_of(job.spec),
+        "profile": job.spec.profile,
+        "charged": [budget.text() for budget in state.limits.budgets_of(job.spec)],
+    }
 
 
 def _program(program: Program) -> dict[str, object]:

@@ -17,7 +17,7 @@ CACHES: Final = frozenset(
         # Looked up again when they are missing.
         "requests wanted signatures volatile parsed timed_hosts session_us "
         # Hints of what a session must look at: they may hold more than is needed.
-        "timers unchecked unready over_limit demands windows_open run_windows_open "
+        "timers unchecked unready over_limit demands put_back windows_open run_windows_open "
         # Compared in parts of their own, or not derived.
         "stored picker capacity limits ended ripe"
     ).split()
@@ -53,6 +53,7 @@ def derived(state: State) -> dict[str, Any]:
         name: [(pool.total, pool.charged) for pool in pools]
         for name, pools in sorted(capacity.pools.by_name.items())
     }
+    found["limits"] = sorted(state.limits.in_use().items())
     return found
 
 

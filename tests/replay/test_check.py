@@ -6,13 +6,18 @@ from __future__ import annotations
 
 import pytest
 
-from domain.events.jobs import JobDispatched, JobPended, JobStarted
+from domain.commands import DefineLimit
+from domain.events.jobs import JobDispatched, JobFinished, JobPended, JobStarted
 from domain.events.session import SessionHeld
 from domain.events.workers import WorkerReported
+from domain.limits import LimitAmount, LimitSpec
 from projections.scheduling import capacity as capacity_module
+from projections.scheduling.limits import Limits
 from projections.scheduling.state import State
 from replay.check import check
 from store.log import EventLog
+from tests.replay.logs import ListLog
+from tests.scenario import Scenario
 
 
 def rules(log, **options):
@@ -154,6 +159,28 @@ def test_an_index_that_drifts_is_found_when_the_state_is_rebuilt(live, monkeypat
 
     assert ("kept indexes are as rebuilt", "members") == (first.rule, first.subject)
     assert live.where(JobPended) <= first.position
+
+
+def test_use_of_limits_that_drifts_is_found(monkeypatch):
+    """
+    What is counted against a limit must be what the live jobs come to.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=4")
+    amounts = (LimitAmount(resource="slots", milli=3_000),)
+    scenario.command(DefineLimit(limit="l1", spec=LimitSpec(amounts=amounts)))
+    scenario.jobs("A tasks=2", "B tasks=2")
+    scenario.session()
+    scenario.start("A")
+    scenario.finish("A")
+    scenario.session()
+    log = ListLog(scenario.log)
+    assert check(log, sample_events=1).is_good
+
+    monkeypatch.setattr(Limits, "give_back", lambda self, job: None)
+
+    positions = [one.position for one in check(log, sample_events=1).findings]
+    assert log.where(JobFinished) == positions[0]
 
 
 def test_a_core_that_can_not_go_on_is_a_finding(live):

@@ -147,7 +147,8 @@ class EventLog:
             if takes_over:
                 take_over(directory)
             return cls._open_writable(settings, log_id=None, create=False, checked=checked)
-        engine = EmbeddedEngine(acquire(settings, create=False))
+        with translated():
+            engine = EmbeddedEngine(acquire(settings, create=False))
         return cls(
             engine, path=directory, lock=None, epoch=None, is_writable=False, is_checked=False
         )
@@ -163,9 +164,10 @@ class EventLog:
             _make_directory(settings.path)
         lock = WriterLock(settings.path)
         try:
-            environment = acquire(
-                settings, create=create, log_id=log_id, thorough=lock.is_after_crash_of_machine
-            )
+            with translated():
+                environment = acquire(
+                    settings, create=create, log_id=log_id, thorough=lock.is_after_crash_of_machine
+                )
             try:
                 with translated():
                     epoch = environment.raise_epoch()

@@ -18,7 +18,7 @@ from pathlib import Path
 from eventsourcing.persistence import PersistenceError
 
 from domain.errors import Corrupt, NotFound, XceError
-from store.codec import decode
+from store.codec import PlacedRow, decode
 from store.embedded.environment import acquire
 from store.embedded.frames import (
     Header,
@@ -242,7 +242,7 @@ class _Walk:
         self._epoch = 0
         self._is_commit_open = False
         self._rows_hash = 0
-        self._versions: dict[object, int] = {}
+        self._versions: dict[str, int] = {}
 
     def run(self) -> None:
         """
@@ -312,25 +312,40 @@ class _Walk:
         positions = range(position, header.last_position + 1)
         self._rows_hash += sum(map(hash, zip(ids, columns.versions, positions, strict=True)))
         if self._is_decoded:
+            streams = [str(id_of(encoded)) for encoded in columns.ids]
+            names = [streams[index] for index in columns.id_indexes]
             topics = [columns.topic_names[index] for index in columns.topics]
-            for row in zip(positions, ids, columns.versions, topics, columns.states, strict=True):
-                self._event(*row)
+            parts = zip(positions, names, columns.versions, topics, columns.states, strict=True)
+            self._decode(list(parts))
 
-    def _event(self, position: int, encoded: bytes, version: int, topic: str, state: bytes) -> None:
+    # hot: the bench of verifying with decoding needs it.
+    def _decode(self, rows: list[PlacedRow]) -> None:
         """
-        Decode one event, and compare its version with the stream's last.
+        Decode events, and compare their versions with their streams' last.
         """
-        # Behind a pruned beginning a stream's first version here may be any.
-        expected = self._versions.get(encoded, 0 if self._first == 1 else version - 1) + 1
-        self._versions[encoded] = version
-        stream = str(id_of(encoded))
         try:
-            decode(position, stream, version, topic, state)
-        except Corrupt as error:
-            self._report.add(error, position=position, stream=stream)
-        if version != expected:
-            wrong = Corrupt("order", position, f"version {expected}", f"version {version}")
-            self._report.add(wrong, stream=stream)
+            for row in rows:
+                decode(*row)
+        except Corrupt:
+            self._name_undecodable(rows)
+        versions, is_whole = self._versions, self._first == 1
+        for position, stream, version, _, _ in rows:
+            # Behind a pruned beginning a stream's first version here may be any.
+            expected = versions.get(stream, 0 if is_whole else version - 1) + 1
+            versions[stream] = version
+            if version != expected:
+                wrong = Corrupt("order", position, f"version {expected}", f"version {version}")
+                self._report.add(wrong, stream=stream)
+
+    def _name_undecodable(self, rows: list[PlacedRow]) -> None:
+        """
+        Enter every event of a frame that can't be decoded.
+        """
+        for row in rows:
+            try:
+                decode(*row)
+            except Corrupt as error:
+                self._report.add(error, position=row[0], stream=row[1])
 
     def _resume(self, key: int, stored: bytes) -> None:
         """

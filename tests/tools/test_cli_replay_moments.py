@@ -6,6 +6,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import select
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -144,3 +149,48 @@ def test_a_script_is_piped_into_the_debugger(capfd, log, monkeypatch):
     shown = piped("nonsense\ninfo position\n", 2)
     assert shown.startswith("error: command")
     assert "position 0 of" in shown
+
+
+def read_until(handle, text, deadline_s=20):
+    """
+    Return what a terminal shows until a text stands in it.
+    """
+    shown, deadline = b"", time.monotonic() + deadline_s
+    while text not in shown and time.monotonic() < deadline:
+        ready, _, _ = select.select([handle], [], [], 0.1)
+        if ready:
+            try:
+                shown += os.read(handle, 4096)
+            except OSError:
+                break
+    return shown
+
+
+@pytest.mark.slow
+def test_on_a_terminal_words_complete_and_lines_are_remembered(log):
+    """
+    Tab completes a word, the arrow up brings the last line back, Ctrl-D ends.
+    """
+    person, program = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tools.cli", "replay", "debug", str(log)],
+        stdin=program, stdout=program, stderr=program, env={**os.environ, "TERM": "vt100"},
+    )  # fmt: skip
+    os.close(program)
+    try:
+        read_until(person, b"(xce) ")
+        os.write(person, b"inf\tposi\t\n")
+        first = read_until(person, b"session  0")
+        os.write(person, b"goto 5\n")
+        read_until(person, b"\n5 ")
+        os.write(person, b"\x1b[A\x1b[A\n")
+        second = read_until(person, b"position 5 of")
+        os.write(person, b"\x04")
+
+        assert b"info position" in first
+        assert b"info position" in second
+        assert 0 == process.wait(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(person)

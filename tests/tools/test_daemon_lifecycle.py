@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from domain.events.scheduler import SchedulerStarted, SchedulerStopped
 from store.log import EventLog
 from tests.tools import live_cluster, other_settings
 from tests.tools.live_cluster import Cluster, until
+from tools.agent.agent import POLL_WAIT_S
 from tools.agent.files import WorkerFiles
 from tools.agent.locks import holder, is_locked
 from tools.agent.processes import born_ticks
@@ -118,6 +120,38 @@ def test_an_agent_that_is_killed_finds_its_jobs_again(cluster: Cluster, tmp_path
     assert (6, "ran\n") == (ended["exit_code"], (tmp_path / "ran").read_text())
     host = next(one for one in cluster.get("/v1/hosts")["hosts"] if one["host"] == name)
     assert host["incarnation"] >= 2
+
+
+def test_a_launcher_that_is_killed_is_replaced_and_what_it_ran_is_still_known(
+    cluster: Cluster,
+) -> None:
+    """
+    Its jobs run on and are watched; only their exit codes can't be known any more. What comes next
+    runs as ever, and without a wait.
+    """
+    job_id = cluster.submit("sleep", "1000")
+    job = until(lambda: found if (found := cluster.job(job_id))["pid"] else None, "it runs")
+    files = WorkerFiles(cluster.directory, job["hosts"][0]["host"])
+    killed = holder(files.launcher_lock)
+    os.kill(killed, signal.SIGKILL)
+    until(lambda: holder(files.launcher_lock) not in (0, killed), "another one lives")
+    began = time.monotonic()
+    others = [cluster.submit("true") for _ in range(3)]
+    ended = [cluster.wait_ended(one) for one in others]
+    took_s = time.monotonic() - began
+    still = cluster.job(job_id)
+    os.kill(job["pid"], signal.SIGKILL)
+
+    lost = cluster.wait_ended(job_id)
+
+    assert [0, 0, 0] == [one["exit_code"] for one in ended]
+    assert took_s < POLL_WAIT_S
+    assert ("RUN", "EXIT", None, None) == (
+        still["state"],
+        lost["state"],
+        lost["exit_code"],
+        lost["signal"],
+    )
 
 
 def test_each_start_and_each_good_end_is_in_the_log(cluster: Cluster) -> None:

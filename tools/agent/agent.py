@@ -188,7 +188,7 @@ class Agent:
         self._attempts.clear()
         self._orders.clear()
         self._revision = 0
-        self._work.close()
+        self._work.interrupt()
         self._has_greeted.set()
 
     # -------------------------------------------------------------------------------------- working

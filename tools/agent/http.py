@@ -30,6 +30,7 @@ class HttpClient:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._is_interrupted = False
 
     async def ask(
         self, method: str, target: str, body: bytes = b"", *, timeout_s: float
@@ -41,6 +42,7 @@ class HttpClient:
             Unreachable: There was no whole answer in time.
         """
         head = f"{method} {target} HTTP/1.1\r\nHost: xce\r\nContent-Length: {len(body)}\r\n\r\n"
+        self._is_interrupted = False
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._exchange(head.encode() + body)
@@ -62,7 +64,7 @@ class HttpClient:
             writer.write(request)
             return await _answer(reader)
         except (ConnectionError, asyncio.IncompleteReadError):
-            if not is_kept:
+            if not is_kept or self._is_interrupted:
                 raise
         self.close()
         return await self._exchange(request)
@@ -72,6 +74,13 @@ class HttpClient:
             connection = sockets.connect(self._path, timeout_s=CONNECT_S)
             self._streams = await asyncio.open_unix_connection(sock=connection)
         return self._streams
+
+    def interrupt(self) -> None:
+        """
+        Make the question under way fail, since its answer is no longer wanted.
+        """
+        self._is_interrupted = True
+        self.close()
 
     def close(self) -> None:
         """

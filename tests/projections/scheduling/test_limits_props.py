@@ -82,12 +82,26 @@ def limits(draw: st.DrawFn) -> LimitSpec:
     return LimitSpec(amounts=tuple(amounts), windows=windows, **scopes)
 
 
-ASKS = st.fixed_dictionaries(
+def some_of(
+    required: dict[str, st.SearchStrategy[Any]], **optional: st.SearchStrategy[Any]
+) -> st.SearchStrategy[dict[str, Any]]:
+    """
+    Return dictionaries with at most two of the optional fields: with more, little would be allowed.
+    """
+    names = st.lists(st.sampled_from(sorted(optional)), max_size=2, unique=True)
+    return names.flatmap(
+        lambda chosen: st.fixed_dictionaries(
+            {**required, **{name: optional[name] for name in chosen}}
+        )
+    )
+
+
+ASKS = some_of(
     {"user": USERS},
-    optional={
+    **{
         "tasks_min": st.just(2),
         "queue": st.sampled_from(["normal", "other"]),
-        "project": st.sampled_from(["p", "p/q", ""]),
+        "project": st.sampled_from(["p", "p/q"]),
         "group": st.sampled_from(["g1", "g2"]),
         "profile": st.just("app"),
         "resreq": st.sampled_from(
@@ -106,9 +120,9 @@ ASKS = st.fixed_dictionaries(
         "run_limit_us": st.integers(1, 2_000_000_000),
     },
 )
-QUEUES = st.fixed_dictionaries(
+QUEUES = some_of(
     {"name": st.sampled_from(["normal", "other"])},
-    optional={
+    **{
         "slots": st.integers(0, 4),
         "user_slots": st.integers(0, 3),
         "host_slots": st.integers(0, 3),
@@ -124,9 +138,9 @@ QUEUES = st.fixed_dictionaries(
         "user_priority_max": st.integers(0, 2),
     },
 )
-GROUPS = st.fixed_dictionaries(
+GROUPS = some_of(
     {"name": st.sampled_from(["g1", "g2"]), "members": st.sampled_from(["u1", "u1 u2", "u3", ""])},
-    optional={
+    **{
         "slots_max": st.integers(0, 4),
         "user_slots_max": st.integers(0, 3),
         "jobs_max": st.integers(0, 3),
@@ -149,33 +163,46 @@ PROFILES = st.builds(
     tasks_min=st.sampled_from([None, 1, 3]),
     tasks_mark=st.sampled_from([Mark.DEFAULT, Mark.FIXED]),
 )
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("job"), ASKS, st.integers(0, 3)),
-        st.tuples(st.just("job"), ASKS, st.integers(0, 3)),
-        st.tuples(st.just("limit"), st.sampled_from(["l1", "l2"]), limits()),
-        st.tuples(st.just("unlimit"), st.sampled_from(["l1", "l2"])),
-        st.tuples(st.just("queue"), QUEUES),
-        st.tuples(st.just("group"), GROUPS),
-        st.tuples(st.just("project"), PROJECTS),
-        st.tuples(st.just("profile"), PROFILES),
-        st.tuples(
-            st.just("user"),
-            USERS,
-            st.builds(
-                UserSpec,
-                slots_max=st.sampled_from([None, 0, 2]),
-                processor_slots_max_milli=st.sampled_from([None, 500]),
-            ),
-        ),
-        st.tuples(st.sampled_from(["finish", "kill", "stop", "suspended"]), st.integers(0, 30)),
-        st.tuples(st.just("switch"), st.integers(0, 30), st.sampled_from(["normal", "other"])),
-        st.tuples(st.just("host"), st.integers(0, 4), st.sampled_from([None, 100, 300])),
-        st.tuples(st.just("time"), st.integers(1, 3_000)),
-        st.tuples(st.just("session")),
-    ),
-    max_size=30,
+MEMBERS = st.builds(
+    UserSpec,
+    slots_max=st.sampled_from([None, 0, 2]),
+    processor_slots_max_milli=st.sampled_from([None, 500]),
 )
+NAMES = st.sampled_from(["l1", "l2"])
+ANY_JOB = st.integers(0, 30)
+VALUES: dict[str, tuple[int, tuple[st.SearchStrategy[Any], ...]]] = {
+    "job": (14, (ASKS, st.sampled_from([0, 0, 0, 1, 3]))),
+    "session": (8, ()),
+    "finish": (5, (ANY_JOB,)),
+    "limit": (5, (NAMES, limits())),
+    "unlimit": (1, (NAMES,)),
+    "queue": (2, (QUEUES,)),
+    "group": (1, (GROUPS,)),
+    "project": (1, (PROJECTS,)),
+    "profile": (1, (PROFILES,)),
+    "user": (1, (USERS, MEMBERS)),
+    "kill": (1, (ANY_JOB,)),
+    "stop": (1, (ANY_JOB,)),
+    "suspended": (1, (ANY_JOB,)),
+    "switch": (2, (ANY_JOB, st.sampled_from(["normal", "other"]))),
+    "host": (1, (st.integers(0, 4), st.sampled_from([None, 100, 300]))),
+    "time": (1, (st.integers(1, 3_000),)),
+}
+"""What may happen: how often, and with which values."""
+
+KINDS = st.sampled_from([kind for kind, (weight, _) in VALUES.items() for _ in range(weight)])
+
+
+@st.composite
+def steps_of(draw: st.DrawFn) -> list[Any]:
+    """
+    Return a limit and some twenty steps more; jobs and sessions are the most frequent ones.
+    """
+    kinds = ["limit", *draw(st.lists(KINDS, min_size=12, max_size=40))]
+    return [(kind, *(draw(values) for values in VALUES[kind][1])) for kind in kinds]
+
+
+STEPS = steps_of()
 CHAINS = st.sampled_from([("parjob", "fill"), ("fill",)])
 PICKERS = st.sampled_from(["builtin_fcfs", "strict_fcfs"])
 
@@ -188,8 +215,8 @@ def begun(chain: tuple[str, ...], picker: str, *, plain: bool = False) -> Scenar
     queue(scenario, "other", priority=40, allows_exclusive=True)
     group(scenario, "g1", "u1 u2")
     group(scenario, "g2", "u3")
-    scenario.command(a_host("h0", 4, 300))
-    scenario.command(a_host("h1", 3, 200))
+    scenario.command(a_host("h0", 6, 300))
+    scenario.command(a_host("h1", 5, 200))
     return scenario
 
 

@@ -7,6 +7,7 @@ The bytes are described in ``store/FORMAT.md``; a change here is a change of the
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
@@ -32,6 +33,8 @@ TEXT_TAG = b"s"
 NUMBERED_TAG = b"t"
 UUID_TAG = b"u"
 NUMBER_BYTES = 5
+IDS_REMEMBERED = 1 << 14
+"""A stream's id is needed for the frame and for the index, and again when it goes on."""
 ESCAPE = 0xFF
 _numbered = re.compile(r"([^0-9\x00]*)([0-9]{10})(?![0-9])(.*)", re.DOTALL).fullmatch
 
@@ -76,6 +79,7 @@ def number_of(key: bytes) -> int:
     return int.from_bytes(key, "big")
 
 
+@lru_cache(maxsize=IDS_REMEMBERED)
 def id_bytes(stream: str | UUID) -> bytes:
     """
     Encode a stream's id: a tag byte, then the text or the sixteen bytes of the UUID.

@@ -63,6 +63,9 @@ def split_rows(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
     Raises:
         DataError: A state is too large.
     """
+    if len(rows) <= EVENTS_MAX and sum([len(row[3]) for row in rows]) <= PAYLOAD_SOFT_MAX:
+        yield rows
+        return
     begin = size = 0
     for at, row in enumerate(rows):
         length = len(row[3])

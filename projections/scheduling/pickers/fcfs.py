@@ -69,10 +69,11 @@ class _Group:
     ones do.
 
     ``proved`` is the request's epoch when it last proved impossible; ``is_spent`` says that in this
-    session only fresh jobs remain to be returned.
+    session only fresh jobs remain to be returned. ``round`` is the last session in which its first
+    job was to be tried, ``head`` the key of the job that is next to be returned.
     """
 
-    __slots__ = ("fingerprint", "fresh", "is_spent", "known", "proved")
+    __slots__ = ("fingerprint", "fresh", "head", "is_spent", "known", "proved", "round")
 
     def __init__(self, fingerprint: str) -> None:
         self.fingerprint = fingerprint
@@ -80,6 +81,8 @@ class _Group:
         self.known: Heap = []
         self.proved = -1
         self.is_spent = False
+        self.round = -1
+        self.head: Key | None = None
 
 
 @final
@@ -90,7 +93,8 @@ class BuiltinFcfs:
     Equivalent to: return every ready job once, in order. Differs in: jobs that ask for the same are
     one group. Once a group's job couldn't be placed, its other members that know their reasons are
     passed over until something may have changed for their request (``epoch_of``); members that
-    don't know theirs are still returned, so that they get them.
+    don't know theirs are still returned, so that they get them. What a dispatch may change for a
+    request is looked at behind the dispatched job, in the same session.
     """
 
     name = "builtin_fcfs"
@@ -102,6 +106,9 @@ class BuiltinFcfs:
         self._groups: dict[str, _Group] = {}
         self._heads: list[tuple[Key, JobRecord, _Group]] = []
         self._current: _Group | None = None
+        self._current_key: Key | None = None
+        self._is_woken = False
+        self._round = 0
         self._pushed: dict[str, _Group] = {}
         self._began_at = -1
         self._settled_at = -1
@@ -138,8 +145,12 @@ class BuiltinFcfs:
     def begin_session(self) -> None:
         self._current = None
         self._heads = []
+        self._round += 1
+        self._is_woken = False
         for group in self._candidates():
             group.is_spent = group.proved == self._view.epoch_of(group.fingerprint)
+            if not group.is_spent:
+                group.round = self._round
             self._add_head(group, heapify_later=True)
         heapify(self._heads)
         self._pushed = {}
@@ -162,14 +173,35 @@ class BuiltinFcfs:
 
     def next_job(self) -> JobRecord | None:
         while self._heads:
-            _, job, group = heappop(self._heads)
+            key, job, group = heappop(self._heads)
+            if group.head != key:
+                continue
+            group.head = None
             if self._view.is_ready(job):
-                self._current = group
+                self._current, self._current_key = group, key
                 return job
         return None
 
     def on_dispatch(self, job: JobRecord) -> None:
+        if not self._is_woken and self._view.changes() != self._began_at:
+            self._is_woken = True
+            self._wake_behind()
         self._add_head(self._taken())
+
+    def _wake_behind(self) -> None:
+        """
+        Have the groups tried whose first job comes behind the one just dispatched, and for whose
+        request the dispatch may have changed something. Those before it had their turn.
+        """
+        for group in self._groups.values():
+            if group is self._current or group.round == self._round:
+                continue
+            if group.proved == self._view.epoch_of(group.fingerprint):
+                continue
+            known = self._order.first(group.known)
+            if known is not None and self._current_key is not None and known[0] > self._current_key:
+                group.is_spent, group.round = False, self._round
+                self._add_head(group)
 
     def on_pend(self, job: JobRecord) -> None:
         group = self._taken()
@@ -203,6 +235,7 @@ class BuiltinFcfs:
                 entry = known
         if entry is None:
             return
+        group.head = entry[0]
         if heapify_later:
             self._heads.append((*entry, group))
         else:

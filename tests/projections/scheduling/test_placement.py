@@ -730,11 +730,9 @@ def test_a_host_may_bound_the_slots_of_each_user(plain: bool) -> None:
     assert [
         "A dispatched: h1*1",
         "B dispatched: h2*1",
-        "C pended: slots short on h1, h2",
+        "C pended: HOST_USR_JLIMIT(host h1 by user,slots) on h1; slots short on h2",
         "D dispatched: h1*1",
     ] == scenario.session()
-    kept = scenario.state.stored.reason_sets[scenario.job("C").reason_set]
-    assert ["HOST_USR_JLIMIT", "HOST_SLOTS"] == [reason.code.value for reason in kept.reasons]
 
 
 @BOTH

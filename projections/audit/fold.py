@@ -20,7 +20,7 @@ from projections.audit import (
     fold_reasons,
     fold_settings,
 )
-from projections.audit.fold_state import FoldState, NoRows, RowSource
+from projections.audit.fold_state import Batch, FoldState, NoRows, RowSource
 from projections.audit.rows.events import EventRow
 
 # Raise it whenever the same events give other rows: a read model of another version is made anew.
@@ -125,8 +125,8 @@ class Fold:
             )
         )
 
-    def drain(self) -> dict[str, list[tuple[Any, ...]]]:
+    def drain(self) -> Batch:
         """
-        Return the rows to write, by table, since the last time.
+        Return what to write since the last time.
         """
         return self.state.drain()

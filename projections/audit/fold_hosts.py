@@ -13,6 +13,7 @@ from domain.events.workers import (
     WorkerBecameUnreachable,
     WorkerCameBack,
     WorkerClosed,
+    WorkerConfigured,
     WorkerJoined,
     WorkerLeft,
     WorkerOpened,
@@ -22,7 +23,7 @@ from domain.events.workers import (
 from domain.ids import entity_of_stream
 from projections.audit.fold_attempts import state_with_contact
 from projections.audit.fold_intervals import enter, happen, touch
-from projections.audit.fold_settings import define
+from projections.audit.fold_settings import redefine
 from projections.audit.fold_spec import amount_of, amounts_json
 from projections.audit.fold_state import FoldState, LiveJob
 from projections.audit.rows.hosts import HostLoadRow, HostRow, HostStateRow, OrderRow
@@ -48,7 +49,9 @@ def _status(host: HostRow) -> str:
         return "left"
     if host.is_unreachable:
         return "unreachable"
-    return "closed" if host.is_closed else "ok"
+    if host.is_closed:
+        return "closed"
+    return "locked" if host.is_locked else "ok"
 
 
 def _settle(state: FoldState, host: HostRow, e: Envelope, why: str = "") -> None:
@@ -105,6 +108,7 @@ def joined(state: FoldState, e: Envelope, event: WorkerJoined) -> None:
             0,
             0,
             0,
+            0,
             "",
             None,
             e.position,
@@ -118,16 +122,14 @@ def joined(state: FoldState, e: Envelope, event: WorkerJoined) -> None:
     host.is_unreachable = host.has_left = 0
     host.last_position = e.position
     state.written.changed["hosts"][event.host_number] = host
-    define(
+    redefine(
         state,
         e,
         "worker",
         name,
-        {
-            "slots": event.slots,
-            "resources": json.loads(host.resources),
-            "attributes": json.loads(host.attributes),
-        },
+        slots=event.slots,
+        resources=json.loads(host.resources),
+        attributes=json.loads(host.attributes),
     )
     _settle(state, host, e)
     _reach(state, e, host)
@@ -199,9 +201,21 @@ def reported(state: FoldState, e: Envelope, event: WorkerReported) -> None:
                 amount_of(MEM, used.amounts),
                 used.cpu_us,
                 used.processes,
+                used.threads,
                 amounts_json(used.amounts),
             )
         )
+
+
+def configured(state: FoldState, e: Envelope, event: WorkerConfigured) -> None:
+    """
+    Note what an administrator set for a host.
+    """
+    host = _host(state, e)
+    if host is not None:
+        redefine(state, e, "worker", host.host, settings=event.settings.model_dump(mode="json"))
+        host.is_locked = int(event.settings.is_locked)
+        _settle(state, host, e)
 
 
 def closed(state: FoldState, e: Envelope, event: WorkerClosed) -> None:
@@ -277,6 +291,7 @@ HANDLERS: dict[str, Any] = {
     WorkerJoined.TYPE_CODE: joined,
     WorkerReported.TYPE_CODE: reported,
     WorkerClosed.TYPE_CODE: closed,
+    WorkerConfigured.TYPE_CODE: configured,
     WorkerOpened.TYPE_CODE: opened,
     WorkerBecameUnreachable.TYPE_CODE: became_unreachable,
     WorkerCameBack.TYPE_CODE: came_back,

@@ -55,7 +55,8 @@ def submitted(state: FoldState, e: Envelope, event: JobSubmitted) -> None:
             )
         )
     row = job_row(e, event, number, indices[0])
-    for one in indices:
+    _begin(state, e, row)
+    for one in indices[1:]:
         key = number * KEY_INDEXES + one
         _begin(state, e, replace(row, job_key=key, array_index=one, job_id=job_id_of(number, one)))
 

@@ -14,13 +14,16 @@ from projections.audit.fold_state import FoldState
 from projections.audit.rows.reasons import ListBlockerRow, ReasonDetailRow, ReasonSetRow
 
 
-def main_reason(reasons: tuple[PendReason, ...]) -> PendReason:
+def main_reason(reasons: tuple[PendReason, ...]) -> tuple[str, str]:
     """
-    Return the main reason: one of the whole job first, else the one for most hosts; ties in
-    recorded order.
+    Return code and words of the main reason: one of the whole job first, else the one for most
+    hosts; ties in recorded order.
     """
+    if not reasons:
+        return "", "no reason was recorded"
     whole = [one for one in reasons if not one.hosts]
-    return whole[0] if whole else max(reasons, key=PendReason.host_count)
+    main = whole[0] if whole else max(reasons, key=PendReason.host_count)
+    return str(main.code), main.text()
 
 
 def set_changed(state: FoldState, e: Envelope, event: ReasonSetChanged) -> None:
@@ -33,7 +36,7 @@ def set_changed(state: FoldState, e: Envelope, event: ReasonSetChanged) -> None:
     if before is not None:
         before.to_position, before.to_us = e.position, e.time_us
         rows[number, before.from_position] = before
-    main = main_reason(event.reasons)
+    main_code, main_text = main_reason(event.reasons)
     row = state.reason_sets[number] = ReasonSetRow(
         number,
         e.position,
@@ -41,10 +44,10 @@ def set_changed(state: FoldState, e: Envelope, event: ReasonSetChanged) -> None:
         None if state.session is None else state.session.number,
         event.fingerprint,
         int(event.never),
-        str(main.code),
-        main.text(),
-        show_grouped(event.reasons),
-        max(one.host_count() for one in event.reasons),
+        main_code,
+        main_text,
+        show_grouped(event.reasons) or main_text,
+        max((one.host_count() for one in event.reasons), default=0),
     )
     rows[number, e.position] = row
     details = state.written.added["reason_details"]

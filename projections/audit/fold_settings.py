@@ -1,8 +1,8 @@
 """
 Definitions to rows: every changed field, old and new, and what holds now.
 
-An event whose code ends in ``.defined`` carries a definition, so that a kind of entity that is new
-in the vocabulary needs nothing here.
+An event whose code ends in ``.defined`` carries a definition, one that ends in ``.removed`` takes
+it away, so that a kind of entity that is new in the vocabulary needs nothing here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,15 @@ def _text(leaves: Json, name: str) -> str | None:
     return json.dumps(leaves[name], ensure_ascii=False) if name in leaves else None
 
 
-def define(state: FoldState, e: Envelope, kind: str, name: str, content: Json) -> None:
+def define(
+    state: FoldState,
+    e: Envelope,
+    kind: str,
+    name: str,
+    content: Json,
+    *,
+    is_removed: bool = False,
+) -> None:
     """
     Take a definition as what holds now, and note each field that it changes.
     """
@@ -53,7 +61,7 @@ def define(state: FoldState, e: Envelope, kind: str, name: str, content: Json) -
                 ChangeRow(e.position, field, e.time_us, e.actor, e.cause, kind, name, was, becomes)
             )
     text = json.dumps(content, ensure_ascii=False)
-    row = DefinitionRow(kind, name, e.position, e.time_us, e.actor, text)
+    row = DefinitionRow(kind, name, e.position, e.time_us, e.actor, int(is_removed), text)
     state.definitions[kind, name] = row
     state.written.changed["definitions"][kind, name] = row
 
@@ -77,6 +85,15 @@ def defined(state: FoldState, e: Envelope, event: Event) -> None:
     define(state, e, kind, name, values[0] if len(content) == len(values) == 1 else content)
 
 
+def removed(state: FoldState, e: Envelope, event: Event) -> None:
+    """
+    Take a definition away: each of its fields had a value and has none now.
+    """
+    del event
+    kind, name = entity_of_stream(e.stream)
+    define(state, e, kind, name, {}, is_removed=True)
+
+
 def _sets(**fields: object) -> Any:
     def handle(state: FoldState, e: Envelope, event: Event) -> None:
         del event
@@ -88,6 +105,7 @@ def _sets(**fields: object) -> Any:
 
 HANDLERS: dict[str, Any] = {
     **{code: defined for code in event_classes() if code.endswith(".defined")},
+    **{code: removed for code in event_classes() if code.endswith(".removed")},
     QueueOpened.TYPE_CODE: _sets(is_open=True),
     QueueClosed.TYPE_CODE: _sets(is_open=False),
     QueueActivated.TYPE_CODE: _sets(is_active=True),

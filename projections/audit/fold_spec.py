@@ -125,6 +125,7 @@ def ask_anew(state: FoldState, e: Envelope, job: LiveJob, columns: dict[str, Sql
     Take columns of a job as changed, and note each that differs, old and new.
     """
     row, added = job.row, state.written.added["changes"]
+    state.written.reworded.add(row.job_key)
     for name, value in sorted(columns.items()):
         old = getattr(row, name)
         if old != value:

@@ -71,6 +71,10 @@ class LiveJob:
         return any(0 <= number - run.first_number < run.host_count for run in self.allocations)
 
 
+Batch = list[tuple[str, list[tuple[Any, ...]]]]
+"""Statements, each with the rows that it writes."""
+
+
 class Written:
     """
     Collect the rows of a batch by table: a row that changes often is written once.
@@ -78,6 +82,7 @@ class Written:
 
     def __init__(self) -> None:
         self.tables = tables()
+        self.reworded: set[int] = set()  # keys of jobs whose fixed columns changed
         self.added: dict[str, list[Any]] = {
             name: [] for name, one in self.tables.items() if one.grows
         }
@@ -85,21 +90,29 @@ class Written:
             name: {} for name, one in self.tables.items() if not one.grows
         }
 
-    def drain(self) -> dict[str, list[tuple[Any, ...]]]:
+    def drain(self) -> Batch:
         """
-        Return what to write, by table, and forget it.
+        Return what to write, and forget it.
         """
-        out: dict[str, list[tuple[Any, ...]]] = {}
+        out: Batch = []
         for name, rows in self.added.items():
             if rows:
-                out[name] = rows
+                out.append((self.tables[name].write_sql, rows))
                 self.added[name] = []
         for name, kept in self.changed.items():
             if kept:
-                values = self.tables[name].values
-                out[name] = [values(row) for row in kept.values()]
+                out += self._changes(self.tables[name], kept)
                 kept.clear()
+        self.reworded.clear()
         return out
+
+    def _changes(self, table: Table, kept: dict[Any, Any]) -> Batch:
+        values = table.values
+        if table.name != "jobs" or not self.reworded:
+            return [(table.write_sql, [values(row) for row in kept.values()])]
+        anew = [values(row) for key, row in kept.items() if key in self.reworded]
+        others = [values(row) for key, row in kept.items() if key not in self.reworded]
+        return [(table.rewrite_sql, anew), (table.write_sql, others)]
 
 
 class FoldState:
@@ -197,9 +210,9 @@ class FoldState:
         """
         self._ended.append(job.row.job_id)
 
-    def drain(self) -> dict[str, list[tuple[Any, ...]]]:
+    def drain(self) -> Batch:
         """
-        Return the changed rows by table, and let go of the jobs that have ended.
+        Return what to write, and let go of the jobs that have ended.
         """
         out = self.written.drain()
         for job_id in self._ended:

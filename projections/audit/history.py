@@ -16,7 +16,7 @@ from projections.audit.reading import Reading, Row
 from projections.audit.wording import event_of, words
 
 STATES = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN")
-HOST_STATES = ("ok", "closed", "unreachable", "left")
+HOST_STATES = ("ok", "locked", "closed", "unreachable", "left")
 FOREVER_POSITION = 2**63 - 1
 # Reports come every few seconds; a host's story is told without them unless somebody wants them.
 REPORT = "worker.reported"

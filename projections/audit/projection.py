@@ -12,8 +12,9 @@ from domain.errors import InvariantBroken
 from projections.audit.fold import Fold
 from projections.audit.read_model import ReadModel
 
-# A transaction costs about as much as twenty events, and more rows than this gain nothing.
-BATCH_EVENTS = 5000
+# A job that is submitted, runs and ends within a batch is written once; larger ones gain little
+# more.
+BATCH_EVENTS = 20_000
 
 
 class AuditProjection:

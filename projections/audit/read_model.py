@@ -15,6 +15,7 @@ from sqlite_utils import Database
 
 from domain.errors import Conflict, Corrupt, NotFound, StoreUnavailable
 from projections.audit.fold import meaning
+from projections.audit.fold_state import Batch
 from projections.audit.recorder import SqliteTrackingRecorder, connect
 from projections.audit.schema import Table, fingerprint, tables
 from projections.audit.views import VIEWS
@@ -25,8 +26,15 @@ REBUILD_HINT = "Make it anew from the log: xce audit rebuild."
 _ABOUT_TABLE = """CREATE TABLE "about" (
   "key" TEXT NOT NULL, "value" TEXT NOT NULL, PRIMARY KEY (key)
 ) STRICT, WITHOUT ROWID"""
-SEARCH_COLUMNS = ("name", "command", "user")
+# The fold looks jobs up by it.
+_JOBS_BY_ID = 'CREATE INDEX "jobs_by_job_id" ON "jobs" (job_id)'
+# Not by sqlite-utils' enable_fts: that commits on its way, and indexes jobs without any words.
+_SEARCH_TABLE = """CREATE VIRTUAL TABLE "jobs_fts" USING FTS5 (
+  name, command, user, tokenize='unicode61', content="jobs", content_rowid="job_key"
+)"""
 _SEARCHED = "({0}.name <> '' OR {0}.command <> '')"
+_FILL_SEARCH = f"""INSERT INTO jobs_fts (rowid, name, command, user)
+SELECT job_key, name, command, user FROM jobs WHERE {_SEARCHED.format("jobs")} ORDER BY job_key"""
 _REWORDED = "(old.name <> new.name OR old.command <> new.command OR old.user <> new.user)"
 # A row of jobs is written several times in a job's life; only one whose words changed costs
 # anything. Both halves of a change stand in one trigger: the order of several isn't defined.
@@ -53,13 +61,13 @@ class OtherVersion(Conflict):
     """
 
 
-def create_statements() -> list[str]:
+def completing_statements() -> list[str]:
     """
-    Return every statement that creates a table, an index or a view.
+    Return the statements that create what isn't needed while a file is filled in bulk.
     """
     made = [_ABOUT_TABLE]
     for table in tables().values():
-        made += [table.create_sql, *table.index_sql]
+        made += [one for one in table.index_sql if one != _JOBS_BY_ID]
     return [*made, *(view.create_sql for view in VIEWS)]
 
 
@@ -67,7 +75,8 @@ def schema_version() -> str:
     """
     Return the version of the tables and of what their rows say.
     """
-    return fingerprint([*create_statements(), *SEARCH_TRIGGERS], meaning())
+    made = [table.create_sql for table in tables().values()]
+    return fingerprint([*made, *completing_statements(), *SEARCH_TRIGGERS], meaning())
 
 
 @contextmanager
@@ -118,21 +127,41 @@ class ReadModel(SqliteTrackingRecorder):
         """
         Make an empty read model of a log in a new file.
         """
+        model = cls.create_for_bulk(path, log_id=log_id)
+        model.complete()
+        return model
+
+    @classmethod
+    def create_for_bulk(cls, path: Path | str, *, log_id: str) -> Self:
+        """
+        Make an empty read model that is filled faster, and can't be opened before `complete` was
+        called.
+
+        Indexes that the fold itself doesn't need are made from the whole tables then.
+        """
         with our_errors(str(path)):
             model = cls(connect(str(path)), str(path), log_id=log_id)
             with model.database.atomic():
-                for statement in create_statements():
-                    model.database.execute(statement)
-                model.database.table("about").insert_all(
-                    [
-                        {"key": "log_id", "value": log_id},
-                        {"key": "schema_version", "value": schema_version()},
-                    ]
-                )
-                model.database.table("jobs").enable_fts(SEARCH_COLUMNS, tokenize="unicode61")
-                for trigger in SEARCH_TRIGGERS:
-                    model.database.execute(trigger)
+                for table in tables().values():
+                    model.database.execute(table.create_sql)
+                model.database.execute(_JOBS_BY_ID)
         return model
+
+    def complete(self) -> None:
+        """
+        Make what a file that is filled in bulk still lacks, and say whose tables these are.
+        """
+        with self._lock, our_errors(self.path), self.database.atomic():
+            for statement in completing_statements():
+                self.database.execute(statement)
+            self.database.table("about").insert_all(
+                [
+                    {"key": "log_id", "value": self.log_id},
+                    {"key": "schema_version", "value": schema_version()},
+                ]
+            )
+            for statement in (_SEARCH_TABLE, _FILL_SEARCH, *SEARCH_TRIGGERS):
+                self.database.execute(statement)
 
     @classmethod
     def open(cls, path: Path | str, *, log_id: str) -> Self:
@@ -201,9 +230,7 @@ class ReadModel(SqliteTrackingRecorder):
                 REBUILD_HINT,
             )
 
-    def write(
-        self, rows: dict[str, list[tuple[Any, ...]]], position: int, digest: str = ""
-    ) -> None:
+    def write(self, batch: Batch, position: int, digest: str = "") -> None:
         """
         Write the rows of a batch with the position reached, in one transaction.
 
@@ -215,9 +242,8 @@ class ReadModel(SqliteTrackingRecorder):
             our_errors(self.path),
             self.advance(Tracking(APPLICATION, position), digest) as database,
         ):
-            known = tables()
-            for name, values in rows.items():
-                database.conn.executemany(known[name].write_sql, values)
+            for statement, rows in batch:
+                database.conn.executemany(statement, rows)
 
     def rows(self, table: Table, where: str, values: tuple[object, ...] = ()) -> Iterable[Any]:
         """

@@ -61,7 +61,7 @@ class Table:
         columns: In order; the same order as the fields of the row class.
         key: Columns of the primary key.
         grows: Whether rows are only ever added, never changed.
-        fixed: Columns that a later version of a row never changes.
+        fixed: Columns that a later version of a row doesn't change, but when it is rewritten.
         indexes: Besides the primary key.
         row: The class of its rows; called with the columns in order.
     """
@@ -124,12 +124,24 @@ class Table:
     def write_sql(self) -> str:
         """
         Return the statement that writes one row: added, or changed where a row with its key exists.
+
+        Fixed columns stay as they are, so that the indexes on them aren't written again.
         """
+        return self._write_sql(self.fixed)
+
+    @cached_property
+    def rewrite_sql(self) -> str:
+        """
+        Return the statement that writes one row, fixed columns too.
+        """
+        return self._write_sql(())
+
+    def _write_sql(self, fixed: tuple[str, ...]) -> str:
         marks = ", ".join("?" * len(self.columns))
         insert = f'INSERT INTO "{self.name}" ({", ".join(self.names)}) VALUES ({marks})'
         if self.grows:
             return insert
-        kept = {*self.key, *self.fixed}
+        kept = {*self.key, *fixed}
         changes = ", ".join(f"{name}=excluded.{name}" for name in self.names if name not in kept)
         return f"{insert} ON CONFLICT ({', '.join(self.key)}) DO UPDATE SET {changes}"
 

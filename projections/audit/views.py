@@ -31,13 +31,15 @@ COMMANDS = {
     "queue.inactivated": "inactivate queue",
     "worker.joined": "join worker",
     "worker.closed": "close worker",
+    "worker.configured": "configure worker",
     "worker.opened": "open worker",
     "scheduler.started": "start scheduler",
     "scheduler.stopped": "stop scheduler",
     **{
-        code: f"define {code.removesuffix('.defined')}"
+        code: f"{verb} {code.partition('.')[0]}"
+        for verb, ending in (("define", ".defined"), ("remove", ".removed"))
         for code in event_classes()
-        if code.endswith(".defined")
+        if code.endswith(ending)
     },
 }
 

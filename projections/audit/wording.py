@@ -162,6 +162,7 @@ _WORDS: dict[type[Event], Callable[[Any], str]] = {
     queues.QueueInactivated: lambda _: "inactivated",
     workers.WorkerJoined: _joined,
     workers.WorkerReported: _reported,
+    workers.WorkerConfigured: lambda _: "configured",
     workers.WorkerClosed: lambda e: f"closed{_said(e.why)}",
     workers.WorkerOpened: lambda _: "opened",
     workers.WorkerBecameUnreachable: lambda e: (
@@ -223,7 +224,7 @@ def words(event: Event, host_name: HostName, *, is_private: bool = False) -> str
 
 def _generic(event: Event) -> str:
     what = event.TYPE_CODE.partition(".")[2].replace("_", " ")
-    if what == "defined":
+    if what in ("defined", "removed"):
         return what
     fields = event.model_dump(mode="json", exclude_defaults=True)
     return what + (": " + json.dumps(fields, ensure_ascii=False) if fields else "")

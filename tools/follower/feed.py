@@ -87,11 +87,12 @@ def make_anew(log: EventLog, place: Place, progress: Progress | None = None) -> 
     """
     Make the read model from the whole log in a new file, and let it take the old one's place.
     """
+    place.remove_others(place.current())  # what a kill left of an earlier try
     path = place.next_file()
-    remove_database(path)
-    model = ReadModel.create(path, log_id=log.log_id)
+    model = ReadModel.create_for_bulk(path, log_id=log.log_id)
     try:
         _take_all(log, AuditProjection(model), progress)
+        model.complete()
         model.finish()
     except BaseException:
         model.close()

@@ -26,8 +26,11 @@ class HostRow:
     mem_milli: Annotated[int | None, "Memory, thousandths of a KiB; NULL when unknown"]
     resources: Annotated[str, "Consumable resources, JSON object of name to total thousandths"]
     attributes: Annotated[str, "What a select expression can name, JSON object"]
-    status: Annotated[str, "ok, closed (by an administrator), unreachable or left"]
+    status: Annotated[
+        str, "ok, locked (by its settings), closed (by an administrator), unreachable or left"
+    ]
     is_closed: Annotated[int, "1 while an administrator keeps it closed"]
+    is_locked: Annotated[int, "1 while its settings lock it"]
     is_unreachable: Annotated[int, "1 while it is silent"]
     has_left: Annotated[int, "1 while its agent has ended in good order"]
     why: Annotated[str, "Why it was closed, empty when not said"]
@@ -46,7 +49,7 @@ class HostStateRow:
     host: Annotated[str, "Host"]
     from_position: Annotated[int, "Position of the event that began it"]
     from_us: Annotated[int, "Begin"]
-    status: Annotated[str, "ok, closed, unreachable or left"]
+    status: Annotated[str, "ok, locked, closed, unreachable or left"]
     why: Annotated[str, "Why, empty when not said"]
     actor: Annotated[str, "Who did it; empty for the scheduler itself"]
     to_position: Annotated[

@@ -9,11 +9,19 @@ from typing import Annotated, NamedTuple
 
 from projections.audit.schema import Index, table
 
+# Only a modification changes these, which writes the whole row again.
+_ASKED = (
+    "job_id number array_index user user_group queue project profile name command uses_shell cwd "
+    "stdin stdout stderr umask env_count tasks_min tasks_max resreq needs hosts_asked is_exclusive "
+    "dependency begin_us deadline_us user_priority run_limit_us run_estimate_us submission_key "
+    "request_digest more submitted_by submit_position submit_us"
+)
+
 
 @table(
     "jobs",
     key="job_key",
-    fixed="job_id number array_index submitted_by submit_position submit_us",
+    fixed=_ASKED,
     indexes=(
         Index(("job_id",)),
         Index(("user", "submit_us")),
@@ -239,4 +247,5 @@ class UsageRow(NamedTuple):
     ]
     cpu_us: Annotated[int, "Processor time so far"]
     processes: Annotated[int, "Processes"]
+    threads: Annotated[int, "Threads that they have together"]
     amounts: Annotated[str, "Every amount reported, JSON object of resource to thousandths"]

@@ -44,4 +44,5 @@ class DefinitionRow:
     position: Annotated[int, "Position of the event that last changed it"]
     time_us: Annotated[int, "When that was"]
     actor: Annotated[str, "Who did it"]
+    is_removed: Annotated[int, "1 when it was taken away"]
     content: Annotated[str, "The whole definition, as JSON"]

@@ -195,4 +195,6 @@ def status_of(worker) -> str:
         return "left"
     if worker.unreachable_us is not None:
         return "unreachable"
-    return "closed" if worker.closed else "ok"
+    if worker.closed:
+        return "closed"
+    return "locked" if worker.settings.is_locked else "ok"

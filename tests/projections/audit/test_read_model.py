@@ -5,6 +5,7 @@ A read model belongs to one log and one version of the program, and is carried o
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import stat
 import subprocess
@@ -164,24 +165,18 @@ def test_a_full_disk_is_named_and_what_was_written_stays(path: Path, tmp_path: P
 
 
 FILLER = """
+import pickle
 import sys
+from pathlib import Path
 from projections.audit.projection import AuditProjection
 from projections.audit.read_model import ReadModel
-from tests.projections.audit.test_read_model import long_log
 model = ReadModel.open(sys.argv[1], log_id="test")
 projection = AuditProjection(model)
-rest = long_log()[projection.position:]
+rest = pickle.loads(Path(sys.argv[2]).read_bytes())[projection.position:]
 print("ready", flush=True)
 projection.catch_up(rest, batch_events=7)
 print("done", flush=True)
 """
-
-
-def long_log() -> list:
-    """
-    Return a log of some hundred events, the same in every process.
-    """
-    return driven(some_actions(5, 400)).envelopes
 
 
 @pytest.mark.slow
@@ -189,12 +184,13 @@ def test_killed_anywhere_and_carried_on_the_tables_equal_a_fresh_rebuild(tmp_pat
     """
     Kill -9 in the middle of filling, again and again, then once to the end: row for row the same.
     """
-    envelopes = long_log()
+    envelopes = driven(some_actions(5, 400)).envelopes
+    (tmp_path / "envelopes").write_bytes(pickle.dumps(envelopes))
     path, chance, kills = tmp_path / "killed.db", Random(3), 0
     ReadModel.create(path, log_id="test").close()
     while True:
         filler = subprocess.Popen(
-            [sys.executable, "-c", FILLER, str(path)],
+            [sys.executable, "-c", FILLER, str(path), str(tmp_path / "envelopes")],
             stdout=subprocess.PIPE,
             text=True,
             cwd=Path(__file__).resolve().parents[3],

@@ -1,0 +1,309 @@
+"""
+The command xce audit: what it prints, in words and as JSON, and its exit statuses.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from domain.event import event_classes
+from domain.events.jobs import JobFinished, JobHeld
+from domain.events.queues import QueueDefined
+from domain.events.refusals import CommandRefused
+from domain.queues import QueueSpec
+from domain.units import show_time
+from store.log import EventLog
+from tests.projections.audit.logs import (
+    a_cluster,
+    a_program,
+    dispatched,
+    pended,
+    short_of_memory,
+    short_of_slots,
+)
+from tools.cli.audit_questions import viewer_of
+from tools.cli.main import run
+from tools.follower.place import place_of
+
+FORGED = 'a" user="root\n#99  2026: forged line\u202e'
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """
+    Return a cluster's directory with a log in which things happened.
+    """
+    log = a_cluster()
+    job = log.job(1, name=FORGED, program=a_program("grep", "needle"))
+    log.session(("reasons", short_of_slots()), (job, pended()))
+    log.session(("reasons", short_of_memory()))
+    log.session((job, dispatched(1)))
+    log.add("queue:normal", QueueDefined(spec=QueueSpec(priority=40)), "zoe")
+    log.add(
+        "refusals",
+        CommandRefused(command="KillJob", subject="1", field="job_id", rule="not yours"),
+        "ben",
+    )
+    log.add(job, JobFinished(attempt=1, exit_code=0))
+    log.add(log.job(2, user="ben", name="=1+1"), JobHeld(), "ben")
+    with EventLog.create(tmp_path / "c" / "log", log_id="one", durability="none") as opened:
+        opened.append([one.stamped() for one in log.envelopes])
+    return tmp_path / "c"
+
+
+@pytest.fixture
+def xce(cluster: Path, capsys: pytest.CaptureFixture[str]):
+    """
+    Return the function that runs xce audit and gives exit status, output and complaints.
+    """
+
+    def ask(*arguments: str) -> tuple[int, str, str]:
+        status = run(["audit", arguments[0], "--dir", str(cluster), *arguments[1:]])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return ask
+
+
+def told(result: tuple[int, str, str]) -> object:
+    """
+    Return the JSON object of a command that went well.
+    """
+    status, output, complaints = result
+    assert (0, "") == (status, complaints)
+    return json.loads(output)
+
+
+def test_history_is_one_line_an_event_whatever_a_name_holds(xce) -> None:
+    """
+    A job's name can't forge a line, turn the text around or hide (K01).
+    """
+    status, output, _ = xce("history", "1")
+    lines = output.splitlines()
+
+    assert 0 == status
+    assert 6 == sum(line.lstrip().startswith("#") and ":" in line for line in lines)
+    assert not any(line.startswith("#99") for line in lines)
+    assert "\u202e" not in output
+    assert r"\n#99" in output
+    assert "PEND" in lines[-3]
+
+
+def test_history_as_json_and_as_lines_say_the_same(xce) -> None:
+    """
+    One object, or one object an event, for programs.
+    """
+    whole = told(xce("history", "1", "--json"))
+    status, output, _ = xce("history", "1", "--jsonl")
+
+    assert 0 == status
+    assert whole["events"] == [json.loads(line) for line in output.splitlines()]
+    assert {event["type_code"] for event in whole["events"]} <= set(event_classes())
+    assert {"job_id", "position", "events", "states", "in_state_us", "now_us"} <= set(whole)
+
+
+def test_history_of_a_queue_shows_old_and_new(xce) -> None:
+    """
+    Who changed it, and from what to what.
+    """
+    _, output, _ = xce("history", "normal")
+
+    assert "by zoe: defined" in output
+    assert "priority: 30 -> 40" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (("history", "nobody"), 1),
+        (("why", "99"), 1),
+        (("why", "1", "--at", "soon"), 2),
+        (("history", "1", "--from", "yesterday"), 2),
+        (("sql", "DROP TABLE jobs"), 2),
+        (("sql", "SELECT nothing FROM jobs"), 2),
+        (("export", "secrets"), 2),
+        (("sql", "SELECT 1"), 0),
+        (("check",), 0),
+    ],
+)
+def test_exit_statuses_tell_not_found_from_refused(xce, arguments, status: int) -> None:
+    """
+    And every refusal is one line that names what is wrong.
+    """
+    found, _, complaints = xce(*arguments)
+
+    assert status == found
+    assert (status == 0) == (complaints == "")
+    assert complaints.count("\n") <= 1
+
+
+def test_why_tells_verdict_amounts_and_moment(xce, cluster: Path) -> None:
+    """
+    One screen: the limiting factor, the nearest host, what is missing, since when, by position or
+    time.
+    """
+    _, history, _ = xce("history", "1", "--json")
+    waits = [event for event in json.loads(history)["events"] if "waits" in event["text"]]
+
+    by_position = xce("why", "1", "--at", str(waits[1]["position"]))
+    by_time = xce("why", "1", "--at", show_time(waits[1]["time_us"]))
+    plain = told(xce("why", "1", "--at", str(waits[1]["position"]), "--json"))
+
+    assert by_position[1] == by_time[1]
+    assert "nearest is h2 with 60MB of 100MB, short of 40MB" in by_position[1]
+    assert "waits: it can start, but not now" in by_position[1]
+    assert ("waits", "HOST_JOB_RUSAGE", "later") == (
+        plain["verdict"],
+        plain["code"],
+        plain["satisfiable"],
+    )
+    assert "doesn't wait: it has ended" in xce("why", "1")[1]
+
+
+def test_why_over_time_sums_to_the_wait(xce) -> None:
+    """
+    Intervals with seconds, and their sum.
+    """
+    plain = told(xce("why", "1", "--history", "--json"))
+    _, output, _ = xce("why", "1", "--history")
+
+    lengths = [one["to_us"] - one["from_us"] for one in plain["intervals"]]
+    assert plain["waited_us"] == sum(lengths)
+    assert "Waited 3.000 s in all" in output
+
+
+def test_who_did_what(xce) -> None:
+    """
+    Changed, held, refused; submissions only on request.
+    """
+    _, output, _ = xce("who")
+    plain = told(xce("who", "--user", "ben", "--json"))
+
+    assert "submit job" not in output
+    assert "priority: 30 -> 40" in output
+    assert ["kill job", "submit job", "hold job"] == [one["command"] for one in plain["commands"]]
+    assert "not yours" in xce("who", "--refused")[1]
+    assert "submit job" in xce("who", "--all")[1]
+
+
+def test_sql_gives_a_table_json_lines_or_csv(xce) -> None:
+    """
+    The same rows in three forms.
+    """
+    query = "SELECT job_id, name FROM jobs ORDER BY job_key"
+    _, as_csv, _ = xce("sql", query, "--csv")
+    _, as_json, _ = xce("sql", query, "--json")
+    _, table, _ = xce("sql", query)
+
+    rows = list(csv.reader(io.StringIO(as_csv)))
+    assert ["job_id", "name"] == rows[0]
+    assert ["2", "'=1+1"] == rows[2]
+    assert [FORGED, "=1+1"] == [json.loads(line)["name"] for line in as_json.splitlines()]
+    assert 3 == len(table.splitlines())
+
+
+def test_export_is_safe_for_spreadsheets(xce) -> None:
+    """
+    No cell of any table begins as a formula.
+    """
+    for name in ("jobs", "events", "commands"):
+        status, output, _ = xce("export", name)
+        cells = [cell for row in csv.reader(io.StringIO(output)) for cell in row]
+        assert 0 == status
+        assert not [cell for cell in cells if cell[:1] in "=+@" and cell]
+
+
+def test_the_report_is_written_once_and_replaced_on_request(xce, tmp_path: Path) -> None:
+    """
+    Nobody's file is overwritten by a slip.
+    """
+    file = tmp_path / "report.html"
+
+    first, again, forced = (
+        xce("report", str(file)),
+        xce("report", str(file)),
+        xce("report", str(file), "--force"),
+    )
+
+    assert (0, 2, 0) == (first[0], again[0], forced[0])
+    assert file.read_text().startswith("<!doctype html>")
+
+
+def test_status_says_how_far_behind_the_tables_are(xce, cluster: Path) -> None:
+    """
+    And catching up brings them to the head.
+    """
+    assert 1 == xce("status")[0]
+    taken = told(xce("catch-up", "--json"))
+    plain = told(xce("status", "--json"))
+
+    assert (taken["position"], 0) == (plain["position"], plain["behind"])
+    assert plain["bytes_per_job"] > 0
+    assert place_of(cluster).link.with_name("audit.db.metadata.json").exists()
+
+
+def test_a_question_is_answered_while_another_process_fills_the_tables(
+    xce, cluster: Path, monkeypatch
+) -> None:
+    """
+    It waits a little for the other one, and then answers from what is there.
+    """
+    import tools.cli.audit as command
+
+    xce("catch-up")
+    monkeypatch.setattr(command, "OTHERS_S", 0.1)
+    with place_of(cluster).filling():
+        status, output, complaints = xce("sql", "SELECT count(*) FROM jobs")
+
+    assert (0, "") == (status, complaints)
+    assert "2" in output
+
+
+def test_a_log_that_cannot_be_opened_leaves_the_tables_readable(xce, cluster: Path) -> None:
+    """
+    History is usable without the log too, with a word about it.
+    """
+    xce("catch-up")
+    marker = next((cluster / "log").glob("STORE*"))
+    marker.chmod(0o600)
+
+    status, output, _ = xce("history", "1", "--no-catch-up")
+
+    assert 0 == status
+    assert "submitted for ann" in output
+
+
+def test_tables_are_described_without_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Whoever writes SQL looks up a column first.
+    """
+    assert 0 == run(["audit", "tables"])
+    assert 0 == run(["audit", "tables", "jobs"])
+    output = capsys.readouterr().out
+    assert "pend_reasons" in output
+    assert "What users call it" in output
+    assert 2 == run(["audit", "tables", "nothing"])
+
+
+def test_only_root_and_the_owner_of_the_tables_see_everything(cluster: Path, monkeypatch) -> None:
+    """
+    Whoever may read the file by its group sees what is theirs.
+    """
+    import os
+
+    file = cluster / "log"
+    assert viewer_of(file).is_privileged
+    monkeypatch.setattr(os, "geteuid", lambda: 65_534)
+
+    viewer = viewer_of(file)
+
+    assert (False, True, False) == (
+        viewer.is_privileged,
+        viewer.may_see(viewer.user),
+        viewer.may_see("ann"),
+    )

@@ -130,6 +130,8 @@ def _show_report(report: VerifyReport) -> None:
         f"{report.events} events in {report.frames} frames and {report.commits} commits "
         f"read {depth}."
     )
+    if report.first_position > 1:
+        click.echo(f"Everything before position {report.first_position} was pruned.")
     for problem in report.problems:
         click.echo(problem.text())
     if report.problem_count > len(report.problems):

@@ -1,0 +1,138 @@
+"""
+The commands about logs and snapshots as files: what they say, and with which exit status.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tools.cli.main import run
+from tools.dev.golden import write_log
+from tools.torture.workload import job_events
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    write_log(tmp_path / "cluster")
+    return tmp_path
+
+
+def told(capsys) -> dict[str, object]:
+    return json.loads(capsys.readouterr().out)
+
+
+def test_info_describes_a_log_or_the_cluster_around_it(place: Path, capsys) -> None:
+    """
+    People name the cluster's directory.
+    """
+    for name in ("cluster", "cluster/log"):
+        assert 0 == run(["log", "info", str(place / name), "--json"])
+        info = told(capsys)
+        assert ("golden", 4604, 2) == (info["log_id"], info["events"], info["epoch"])
+    assert 0 == run(["log", "info", str(place / "cluster")])
+    assert "4604" in capsys.readouterr().out
+
+
+def test_what_is_not_there_is_not_found(tmp_path: Path, capsys) -> None:
+    """
+    Exit status 1, and nothing is made.
+    """
+    for command in ("info", "verify", "head", "compact"):
+        assert 1 == run(["log", command, str(tmp_path)])
+    assert 1 == run(["log", "export", str(tmp_path), str(tmp_path / "file")])
+    assert [] == list(tmp_path.iterdir())
+    capsys.readouterr()
+
+
+def test_verify_ends_with_4_and_names_the_first_bad_position(place: Path, capsys) -> None:
+    """
+    For scripts and for people.
+    """
+    assert 0 == run(["log", "verify", str(place / "cluster"), "--json"])
+    assert told(capsys)["is_good"]
+    data = place / "cluster" / "log" / "data.mdb"
+    content = bytearray(data.read_bytes())
+    content[content.rfind(b"XF\x01") + 130] ^= 1
+    data.write_bytes(content)
+
+    assert 4 == run(["log", "verify", str(place / "cluster"), "--json"])
+    problem = told(capsys)["problems"][0]
+    assert "checksum" == problem["kind"]
+    assert problem["position"] > 1
+    assert 4 == run(["log", "verify", str(place / "cluster")])
+    assert f"checksum at position {problem['position']}" in capsys.readouterr().out
+
+
+def test_a_log_that_is_written_is_refused_by_who_would_write_too(place: Path, capsys) -> None:
+    """
+    Exit status 3, naming the process.
+    """
+    from store.log import EventLog
+
+    with EventLog.open(place / "cluster", writable=True):
+        assert 3 == run(["log", "archive", str(place / "cluster"), "--keep", "10"])
+        assert 3 == run(["log", "compact", str(place / "cluster")])
+        assert "process" in capsys.readouterr().err
+        assert 0 == run(["log", "backup", str(place / "cluster"), str(place / "copy")])
+        assert 0 == run(["log", "info", str(place / "copy")])
+
+
+def test_export_import_archive_prune_and_repair_hold_together(place: Path, capsys) -> None:
+    """
+    The growth commands on one log.
+    """
+    log = str(place / "cluster" / "log")
+    assert 0 == run(["log", "export", log, str(place / "lines.zst"), "--json"])
+    digest = told(capsys)["head_digest"]
+    assert 0 == run(["log", "import", str(place / "lines.zst"), str(place / "again"), "--json"])
+    assert digest == told(capsys)["head_digest"]
+    assert 2 == run(["log", "archive", log])
+    assert 0 == run(["log", "archive", log, "--keep", "10"])
+    assert 0 == run(["log", "prune", log, "--upto", "120", "--yes"])
+    assert 0 == run(["log", "compact", log])
+    capsys.readouterr()
+    assert 0 == run(["log", "verify", log])
+    assert "Everything before position 121 was pruned." in capsys.readouterr().out
+    assert 0 == run(["log", "repair", str(place / "again"), str(place / "repaired"), "--json"])
+    assert 4604 == told(capsys)["events"]
+
+
+def test_a_kept_head_shows_what_the_log_alone_cannot(place: Path, capsys) -> None:
+    """
+    An older copy verifies, but doesn't go on from the head.
+    """
+    from store.log import EventLog
+
+    log, key, head = (str(place / name) for name in ("cluster", "key", "head"))
+    assert 0 == run(["log", "backup", log, str(place / "old")])
+    with EventLog.open(log, writable=True) as opened:
+        opened.append(job_events(9000))
+    assert 0 == run(["log", "make-key", key])
+    capsys.readouterr()
+    assert 0 == run(["log", "head", log, "--sign", key])
+    Path(head).write_text(capsys.readouterr().out)
+
+    assert 0 == run(["log", "check-head", log, head, "--key", f"{key}.pub"])
+    assert 0 == run(["log", "verify", str(place / "old")])
+    assert 4 == run(["log", "check-head", str(place / "old"), head])
+    capsys.readouterr()
+
+
+def test_snapshots_are_listed_checked_pinned_and_pruned(place: Path, capsys) -> None:
+    """
+    A bad one is named, and doesn't stop the list.
+    """
+    log = str(place / "cluster")
+    assert 0 == run(["snapshot", "check", log])
+    assert 0 == run(["snapshot", "pin", log, "4604"])
+    assert 1 == run(["snapshot", "pin", log, "17"])
+    next((place / "cluster" / "snapshots").glob("*.snapshot")).write_bytes(b"rubbish")
+    capsys.readouterr()
+    assert 0 == run(["snapshot", "list", log, "--json"])
+    assert "truncated" in told(capsys)["snapshots"][0]["problem"]
+    assert 4 == run(["snapshot", "check", log])
+    assert 0 == run(["snapshot", "prune", log, "--keep", "1"])
+    capsys.readouterr()

@@ -16,13 +16,15 @@ from domain.event import Value
 
 ALL: Final = "all"
 OTHERS: Final = "others"
+PREFERENCE_MAX: Final = 2**31 - 1
+
 EVERYBODY: Final = (ALL, OTHERS)
 """Words that stand for every name: ``others`` for those that the list doesn't name itself."""
 
 LISTED_PATTERN: Final = r"^/?[A-Za-z0-9][A-Za-z0-9_.@/+-]{0,1023}$"
 """Names of users, hosts, queues and groups, and paths of projects."""
 
-_ENTRY: Final = re.compile(r"(~?)(/?[A-Za-z0-9][A-Za-z0-9_.@/-]*)(!?)(?:\+([0-9]{1,9}))?")
+_ENTRY: Final = re.compile(r"(~?)(/?[A-Za-z0-9][A-Za-z0-9_.@/-]*)(!?)(?:\+([0-9]{1,10}))?")
 
 
 class ListedName(Value):
@@ -102,7 +104,7 @@ def parse_names(text: str, *, field: str = "names") -> NameList:
 
 def _entry(word: str, field: str) -> ListedName:
     found = _ENTRY.fullmatch(word)
-    if found is None:
+    if found is None or int(found[4] or 0) > PREFERENCE_MAX:
         raise Refused(field, "must be names such as h1, h1+2, h1!, ~h1, all or others", word)
     return ListedName(
         name=found[2],

@@ -307,3 +307,18 @@ def test_only_root_and_the_owner_of_the_tables_see_everything(cluster: Path, mon
         viewer.may_see(viewer.user),
         viewer.may_see("ann"),
     )
+
+
+def test_history_of_a_host_or_queue_comes_from_the_tables(
+    cluster: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    The plain command tells them too, without a running scheduler.
+    """
+    statuses = [run(["history", name, "--dir", str(cluster)]) for name in ("h1", "queue:normal")]
+    output = capsys.readouterr().out
+
+    assert [0, 0] == statuses
+    assert "job 1 of ann, attempt 1: takes 1 task" in output
+    assert "priority: 30 -> 40" in output
+    assert 1 == run(["history", "nobody", "--dir", str(cluster)])

@@ -142,7 +142,7 @@ def _wait_for_others(place: Place, head: int) -> None:
         time.sleep(LOOK_S)
 
 
-@audit_group.command("catch-up", epilog="Next: xce audit who, xce audit report.")
+@audit_group.command("catch-up", epilog="Example: xce audit catch-up. Next: xce audit who.")
 @dir_option
 @json_option
 def catch_up_command(directory: Path, *, as_json: bool) -> None:
@@ -172,7 +172,10 @@ def catch_up_command(directory: Path, *, as_json: bool) -> None:
         )
 
 
-@audit_group.command("rebuild", epilog="Whoever reads the old tables meanwhile reads on in them.")
+@audit_group.command(
+    "rebuild",
+    epilog="Example: xce audit rebuild. Whoever reads the old tables meanwhile reads on in them.",
+)
 @dir_option
 def rebuild_command(directory: Path) -> None:
     """
@@ -186,7 +189,8 @@ def rebuild_command(directory: Path) -> None:
 
 
 @audit_group.command(
-    "follow", epilog="It runs until Ctrl-C; the scheduler neither needs nor notices it."
+    "follow",
+    epilog="Example: xce audit follow. The scheduler neither needs nor notices it.",
 )
 @dir_option
 def follow_command(directory: Path) -> None:
@@ -202,7 +206,7 @@ def follow_command(directory: Path) -> None:
         follow(log, place, Event(), trouble=lambda error: note(f"xce: {error}"))
 
 
-@audit_group.command("status")
+@audit_group.command("status", epilog="Example: xce audit status --json")
 @dir_option
 @json_option
 def status_command(directory: Path, *, as_json: bool) -> None:
@@ -240,7 +244,8 @@ def status_command(directory: Path, *, as_json: bool) -> None:
 
 
 @audit_group.command(
-    "check", epilog="Exit status 0 when they are equal, 1 when not, 4 when damaged."
+    "check",
+    epilog="Example: xce audit check. Exit status 0 when equal, 1 when not, 4 when damaged.",
 )
 @dir_option
 def check_command(directory: Path) -> None:

@@ -141,8 +141,7 @@ def _show_story(told: Story) -> None:
     for line in told.lines:
         by = f" by {line.actor}" if line.actor else ""
         say(f"{'#' + str(line.position):>{wide}}  {moment(line.time_us)}{by}: {line.text}")
-        changes = json.loads(json.dumps(told_changes(line.changes)))
-        for change in changes:
+        for change in filter(_is_worth_a_line, told_changes(line.changes)):
             say(f"{'':{wide}}    {change_words(change)}")
     if told.in_state_us:
         total_us = sum(told.in_state_us.values())
@@ -154,6 +153,13 @@ def _show_story(told: Story) -> None:
             numbers=" ".join(heads),
         )
     say(f"Told from {_period(told)}, position {told.position} of the log.")
+
+
+def _is_worth_a_line(change: dict[str, Any]) -> bool:
+    """
+    Say whether a change tells people something: a new thing's empty fields don't.
+    """
+    return change["old"] is not None or change["new"] not in (None, "", False, [], {})
 
 
 def told_changes(changes: Sequence[tuple[str, str | None, str | None]]) -> list[dict[str, Any]]:
@@ -394,7 +400,9 @@ def _show_commands(found: list[dict[str, Any]]) -> None:
     rows = []
     for one in found:
         about = " ".join(filter(None, (one["object_kind"], one["object"])))
-        told = "; ".join(change_words(change) for change in one["changes"])
+        told = "; ".join(
+            change_words(change) for change in filter(_is_worth_a_line, one["changes"])
+        )
         if one["outcome"] != "done":
             told = f"{one['field']} {one['rule']}".strip() + (
                 f" (given: {one['value']})" if one["value"] else ""
@@ -451,7 +459,16 @@ lines_option = click.option(
 )
 
 
-@click.command("sql", epilog="Tables and columns: xce audit tables.")
+@click.command(
+    "sql",
+    epilog="""
+\b
+Examples:
+  xce audit sql "SELECT queue, count(*) FROM jobs GROUP BY queue"
+  xce audit sql --csv - < query.sql
+Tables and columns: xce audit tables.
+""",
+)
 @click.argument("query", metavar="QUERY|-")
 @csv_option
 @fresh_option

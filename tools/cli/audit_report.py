@@ -54,7 +54,7 @@ def report(directory: Path, file: Path, *, force: bool, stale: bool) -> None:
     say(f"Written: {file}")
 
 
-@click.command("export", epilog="Names of tables and views: xce audit tables.")
+@click.command("export", epilog="Example: xce audit export jobs. Names: xce audit tables.")
 @click.argument("name", metavar="TABLE")
 @csv_option
 @fresh_option
@@ -74,7 +74,7 @@ def export(directory: Path, name: str, *, as_csv: bool, stale: bool, as_json: bo
         write_rows(heads, rows, as_json=as_json, as_csv=as_csv or not as_json)
 
 
-@click.command("tables")
+@click.command("tables", epilog="Examples: xce audit tables, xce audit tables pend_reasons.")
 @click.argument("name", metavar="[TABLE]", required=False)
 @click.option("--markdown", is_flag=True, help="Print the whole documentation as Markdown.")
 @click.option("--datasette", is_flag=True, help="Print the metadata for Datasette as JSON.")

@@ -22,15 +22,29 @@ STATES = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN")
 Examples:
   xce history 12
   xce history 12 --json | jq -r '.events[] | [.position, .text] | @tsv'
-Without a scheduler the log is read directly, if you may read it. Next: xce why 12.
+  xce history alpha
+  xce history queue:normal
+Without a scheduler the log is read directly, if you may read it; the story of a host or queue
+always comes from the audit tables beside the log (more: xce audit history). Next: xce why 12.
 """)
-@click.argument("job_id", metavar="JOB")
+@click.argument("job_id", metavar="JOB|HOST|QUEUE")
 @dir_option
 @json_option
-def history(directory: Path, job_id: str, *, as_json: bool) -> None:
+@click.pass_context
+def history(ctx: click.Context, directory: Path, job_id: str, *, as_json: bool) -> None:
     """
     Tell the story of a job: positions, times, actors, what happened; then the time in each state.
+
+    A host, a queue or anything else by its name (or kind:name) has a story too.
     """
+    if not job_id[:1].isdigit():
+        from tools.cli.audit_questions import history as from_tables
+
+        ctx.invoke(
+            from_tables, directory=directory, name=job_id, from_text=None, to_text=None,
+            reports=False, jsonl=False, stale=False, as_json=as_json,
+        )
+        return
     try:
         answer = Client(directory).get(f"/v1/jobs/{segment(job_id)}/history")
     except NoScheduler as down:

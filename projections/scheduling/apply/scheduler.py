@@ -23,6 +23,7 @@ from domain.events.scheduler import (
     SchedulerStopped,
 )
 from domain.ids import entity_of_stream
+from domain.queues import QueueSpec
 from projections.scheduling.records import QueueRecord
 from projections.scheduling.state import State
 
@@ -71,10 +72,20 @@ def queue_defined(state: State, stamped: Stamped, event: QueueDefined) -> None:
 def _set_queue(state: State, stamped: Stamped, spec: Any) -> None:
     name = entity_of_stream(stamped.stream)[1]
     queue = state.stored.queues.get(name)
+    before = None if queue is None else queue.spec
     if queue is None:
         queue = state.stored.queues[name] = QueueRecord(name, spec)
     queue.spec = spec
-    state.define_limits()
+    if before is None or _without_switches(before) != _without_switches(spec):
+        state.define_limits()
+        return
+    # Jobs and their requests are as they were, only when they may start is another question.
+    state.picker.on_queue_update(queue)
+    state.capacity.freed += 1
+
+
+def _without_switches(spec: QueueSpec) -> QueueSpec:
+    return spec.model_copy(update={"is_open": True, "is_active": True})
 
 
 def _queue_with(**changes: bool) -> Any:

@@ -17,7 +17,14 @@ CORRUPT = 4
 LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
 
 
-@click.command("check")
+@click.command(
+    "check",
+    epilog="""
+\b
+Example:
+  xce snapshot check ~/.local/state/xce
+""",
+)
 @LOG
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def snapshot_check(log: Path, *, as_json: bool) -> int:
@@ -36,7 +43,14 @@ def snapshot_check(log: Path, *, as_json: bool) -> int:
     return CORRUPT if any(problem for _, problem in found) else 0
 
 
-@click.command("prune")
+@click.command(
+    "prune",
+    epilog="""
+\b
+Example:
+  xce snapshot prune --keep 5 --daily 7 ~/.local/state/xce
+""",
+)
 @LOG
 @click.option("--keep", type=click.IntRange(1), default=3, show_default=True,
               help="How many of the newest stay.")  # fmt: skip
@@ -52,7 +66,14 @@ def snapshot_prune(log: Path, *, keep: int, daily: int) -> None:
     click.echo(f"{len(removed)} snapshots removed.")
 
 
-@click.command("pin")
+@click.command(
+    "pin",
+    epilog="""
+\b
+Example:
+  xce snapshot pin ~/.local/state/xce 120000
+""",
+)
 @LOG
 @click.argument("position", type=click.IntRange(1))
 @click.option("--off", is_flag=True, help="Let it be pruned again.")

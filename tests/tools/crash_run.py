@@ -19,6 +19,7 @@ from typing import Any
 from domain.events.jobs import JobSubmitted
 from domain.ids import job_of_stream
 from projections.scheduling.core import SCHEMA, Core
+from replay.verify import verify
 from store.log import EventLog
 from store.snapshots import SnapshotStore
 from tests.tools.live_cluster import Cluster, until
@@ -214,7 +215,7 @@ def _unlike_witnesses(ledger: dict[str, str], witnesses: Path) -> list[str]:
 
 def _log_problems(directory: Path, ledger: dict[str, str]) -> list[str]:
     """
-    Read the log itself: keys, ids, and the state against a full replay.
+    Read the log itself: keys, ids, every decision decided again, the state against a full replay.
     """
     found: list[str] = []
     with EventLog.open(directory, writable=False) as log:
@@ -232,6 +233,8 @@ def _log_problems(directory: Path, ledger: dict[str, str]) -> list[str]:
             for key, job_id in ledger.items()
             if keys.get(key) != job_id
         ]
+        result = verify(log)
+        found += [f"decided otherwise: {one}" for one in result.differences]
         snapshots = SnapshotStore(directory / "snapshots", log_id=log.log_id)
         newest = snapshots.newest_good(schema=SCHEMA, head=log.head(), digest_at=log.digest_at)
         if newest is None or newest.position != log.head():

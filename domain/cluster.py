@@ -12,6 +12,7 @@ from pydantic import Field
 from domain.amounts import TimeUs
 from domain.event import Value
 from domain.ids import Name
+from domain.preemption import Preemption
 from domain.resreq.merge import QueueResreq
 from domain.units import MemoryUnit
 
@@ -55,6 +56,7 @@ class ClusterSettings(Value):
         end_orphans: Whether jobs end whose dependency can never become true.
         default_project: The project of a job that names none, and whose queue and group name none.
         queue_resreq: Whether a queue's requirement means nothing, or what LSF has it mean.
+        preemption: How jobs may suspend others.
     """
 
     name: Name
@@ -76,3 +78,4 @@ class ClusterSettings(Value):
     end_orphans: bool = False
     default_project: str = ""
     queue_resreq: QueueResreq = QueueResreq.IGNORE
+    preemption: Preemption = Preemption()

@@ -13,6 +13,7 @@ from domain.errors import Refused
 from domain.event import Value
 from domain.jobs import ExitRules, JobLimits, Tasks, Text
 from domain.name_lists import NameList
+from domain.preemption import OnPreempt, PreemptPolicy
 from domain.resreq.merge import ReservationRange
 from domain.resreq.syntax import Requirement
 from domain.windows import Windows
@@ -77,6 +78,11 @@ class QueueSpec(Value):
         pre_exec: LSF's command before each job; profiles say it better.
         post_exec: The same after each job.
         nice: How much lower than usual the processes' priority is.
+        preemptible_queues: The queues whose jobs its own may suspend; those of a higher preference
+            come first. None for none.
+        preemptible_by: The queues whose jobs may suspend its own, None when it isn't preemptible.
+        preempt_policy: Which victims come first for its jobs.
+        on_preempt: What becomes of its own jobs that are victims.
     """
 
     priority: Annotated[int, Field(ge=0, le=QUEUE_PRIORITY_MAX)]
@@ -109,6 +115,10 @@ class QueueSpec(Value):
     pre_exec: Shell = ""
     post_exec: Shell = ""
     nice: Annotated[int, Field(ge=-20, le=19)] = 0
+    preemptible_queues: NameList | None = None
+    preemptible_by: NameList | None = None
+    preempt_policy: PreemptPolicy = PreemptPolicy.LOWEST_PRIORITY
+    on_preempt: OnPreempt = OnPreempt.SUSPEND
 
     @property
     def bounds_tasks(self) -> bool:

@@ -1,7 +1,7 @@
 """
 The state at any moment of a log, quickly: from the nearest snapshot below it and the events since.
 
-Besides the snapshots that the scheduler keeps there is a *ladder*: one about every 25,000 events,
+Besides the snapshots that the scheduler keeps there is a *ladder*: one about every 10,000 events,
 made the first time that somebody passes there. It is a cache beside the log; whoever removes it
 loses nothing but time. A state exists only between steps, so a position inside a step means the
 boundary before it.
@@ -23,9 +23,9 @@ from replay.engine import Log
 from store.log import EventLog
 from store.snapshots import Snapshot, SnapshotStore
 
-LADDER_EVENTS: Final = 25_000
+LADDER_EVENTS: Final = 10_000
 """
-The specification names 50,000; folding so many takes about 0.7 s where 0.5 s are left of a second.
+The specification names 50,000; folding so many takes 0.9 s where 0.3 s are left of a second.
 """
 LADDER: Final = "ladder"
 PROGRESS_EVENTS: Final = 5_000

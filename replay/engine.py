@@ -147,6 +147,7 @@ class Order:
     attempt: int
     why: str
     signal: str = ""
+    signals: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)
@@ -341,6 +342,7 @@ class Engine:
                 order.attempt,
                 order.why,
                 order.signal,
+                order.signals,
             )
             for number, order in record.orders.items()
         ]

@@ -141,6 +141,9 @@ class JobKillOrdered(Event):
         worker: Whose order it is: the job's first host.
         order_number: Rises by one with each order to that worker.
         why: Termination reason, such as TERM_OWNER.
+        signals: What is sent, in order, until the attempt has ended.
+        preemptor: Job id of the job that needs its hosts, "" when it isn't for one.
+        requeue: Whether the job goes back to pending then.
     """
 
     TYPE_CODE: ClassVar[str] = "job.kill_ordered"
@@ -149,6 +152,9 @@ class JobKillOrdered(Event):
     worker: Name
     order_number: Annotated[int, Field(ge=1)]
     why: str
+    signals: tuple[str, ...] = ("SIGTERM", "SIGKILL")
+    preemptor: str = ""
+    requeue: bool = False
 
 
 class JobEnded(Event):
@@ -279,3 +285,28 @@ class JobResumed(Event):
 
     TYPE_CODE: ClassVar[str] = "job.resumed"
     attempt: AttemptNumber
+
+
+class JobPreemptionPlanned(Event):
+    """
+    Decide what is held for a pending job that suspends others, until it starts, ends, is changed or
+    loses these hosts.
+
+    Args:
+        allocation: Where it fits once its victims have stopped.
+        victims: Ids of the jobs that are ordered to stop for it now.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.preemption_planned"
+    IS_DECISION: ClassVar[bool] = True
+    allocation: Allocation
+    victims: tuple[str, ...]
+
+
+class JobPreemptionEnded(Event):
+    """
+    Decide that nothing is held any more for a pending job: it can't use it.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.preemption_ended"
+    IS_DECISION: ClassVar[bool] = True

@@ -45,6 +45,7 @@ class JobUsage(Value):
         amounts: Use by the resource's own name, memory in thousandths of a KiB.
         cpu_us: Processor time so far.
         processes: How many processes it has.
+        threads: How many threads they have together.
     """
 
     job_id: JobId
@@ -52,6 +53,7 @@ class JobUsage(Value):
     amounts: tuple[Amount, ...] = ()
     cpu_us: TimeUs = 0
     processes: Count = 0
+    threads: Count = 0
 
 
 class WorkerReported(Event):

@@ -59,6 +59,18 @@ class ResourceColumn:
         self.is_real = np.append(self.is_real, np.zeros(more, np.bool_))
         self.present = np.append(self.present, np.zeros(more, np.bool_))
 
+    def relieved(self, charged: Column, unused: Column) -> Column:
+        """
+        Return what would be available if so much less were charged, and so much less unused.
+        """
+        left = self.total - self.charged + charged
+        measured = np.where(
+            self.is_real & (self.reported != NOTHING_REPORTED),
+            np.minimum(self.reported - self.unused + unused, left),
+            left,
+        )
+        return np.maximum(measured, 0)
+
     def settle(self, first: int, stop: int) -> None:
         """
         Work out again what is available on the hosts from first up to stop.
@@ -81,7 +93,7 @@ class Capacity:
     ``freed`` counts what may let a job start that couldn't before; ``changed`` counts every change
     of capacity; ``status`` counts changes of which hosts there are and which of them take jobs.
     ``is_plain`` says that every host takes jobs and none is oversubscribed, so that usable slots
-    are just the free ones.
+    are just the free ones. ``aside`` counts the victims of preemption that have stopped.
     """
 
     def __init__(self) -> None:
@@ -109,6 +121,8 @@ class Capacity:
         self.has_units = False
         self.selector = Selector(self)
         self.limits = Limits(StoredState(), self)
+        self.aside = 0
+        self.released: frozenset[str] = frozenset()
 
     @property
     def vocabulary(self) -> int:
@@ -181,7 +195,7 @@ class Capacity:
         number = worker.number
         self.takes_jobs[number] = self._is_open(number)
         self._settle_slots(worker.number, worker.number + 1)
-        self.is_plain = bool(self.takes_jobs.all() and (self.used <= self.slots).all())
+        self.is_plain = self._would_be_plain()
         self.status += 1
         self.freed += 1
         self.changed += 1
@@ -226,8 +240,12 @@ class Capacity:
         """
         Work out again the usable slots of all hosts, and whether there is any that is special.
         """
-        self.is_plain = bool(self.takes_jobs.all() and (self.used <= self.slots).all())
+        self.is_plain = self._would_be_plain()
         self._settle_slots(0, self.hosts)
+
+    def _would_be_plain(self) -> bool:
+        is_open = not self.aside and self.takes_jobs.all()
+        return bool(is_open and (self.used <= self.slots).all())
 
     def _settle_slots(self, first: int, stop: int) -> None:
         """
@@ -260,6 +278,9 @@ class Capacity:
         if job.allocation is None:
             rule = "a job that releases its hosts has an allocation"
             raise InvariantBroken(rule, job.stream)
+        if job.is_aside:
+            self.come_back(job)
+            job.is_aside = False
         for number in sorted(job.actual):
             self.reconcile(job, number, {})
         for run in job.allocation.runs:
@@ -270,6 +291,50 @@ class Capacity:
             self._set_exclusive(job.allocation, -1)
         self.freed += 1
         self.changed += 1
+
+    def stand_aside(self, job: JobRecord) -> None:
+        """
+        Give back what a stopped victim of preemption gives back to everybody; its slots stay its
+        own towards all but those who may preempt it.
+        """
+        self.aside += 1
+        self._charge_released(job, -1)
+
+    def come_back(self, job: JobRecord) -> None:
+        """
+        Charge a victim in full again: it goes on, or leaves its hosts.
+        """
+        self.aside -= 1
+        self._charge_released(job, 1)
+
+    def _charge_released(self, job: JobRecord, sign: int) -> None:
+        for number, name, charged, unused in self.released_by(job):
+            column = self.resources[name]
+            column.charged[number] += sign * charged
+            column.unused[number] += sign * unused
+            column.settle(number, number + 1)
+        shared = [] if job.allocation is None else job.allocation.shared
+        self.pools.charge([each for each in shared if each.resource in self.released], sign)
+        self.settle_all()
+        self.freed += 1
+        self.changed += 1
+
+    def released_by(
+        self, job: JobRecord, *, everything: bool = False
+    ) -> list[tuple[int, str, int, int]]:
+        """
+        Return (host, resource, charged, unused) of what a job gives back when it is stopped for
+        another, or of everything; what has named units stays its own.
+        """
+        found = []
+        for number, _, _ in job.allocation.shares() if job.allocation else ():
+            seen = job.actual.get(number, {})
+            for name, reserved in reserved_on(job, number).items():
+                is_given = everything or name in self.released
+                if is_given and not self.facts[number].units.get(name):
+                    actual = seen.get(name, 0)
+                    found.append((number, name, max(reserved, actual), max(0, reserved - actual)))
+        return found
 
     def _charge_run(self, run: HostRun, sign: int) -> None:
         first, stop, tasks = run.first, run.first + run.hosts, sign * run.tasks
@@ -322,6 +387,8 @@ class Capacity:
         """
         before = job.actual.get(number, {})
         for name, reserved in reserved_on(job, number).items():
+            if job.is_aside and name in self.released:
+                continue  # It comes back as it is then.
             old, new = before.get(name, 0), actual.get(name, 0)
             column = self.resources[name]
             column.charged[number] += max(0, new - reserved) - max(0, old - reserved)

@@ -39,7 +39,7 @@ def derived(state: State) -> dict[str, Any]:
         for name, value in sorted(vars(state).items())
         if name not in CACHES and not name.startswith("_")
     }
-    found["forgettable"] = sorted([*state.ended, *((us, n) for n, us in state.ripe.items())])
+    found["forgettable"] = sorted({*state.ended, *((us, n) for n, us in state.ripe.items())})
     capacity = state.capacity
     for name, value in sorted(vars(capacity).items()):
         if name not in CAPACITY_CACHES and not name.startswith("_"):

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from domain.allocations import Allocation, HostRun, SharedAmount
 from domain.groups import Membership
-from domain.job_states import JobState
 from domain.jobs import JobSpec
 from domain.limits import JOBS, SLOTS, TASKS, Basis, LimitCharge
 from domain.reasons import PendReason
@@ -135,7 +134,7 @@ class Limits:
         if not self.rules.every or job.allocation is None:
             return
         budgets = self.budgets_of(job.spec)
-        if job.state is JobState.SSUSP and job.preemptor:
+        if job.is_aside:
             budgets = tuple(each for each in budgets if each.rule.counts_preempted)
         self._charged[job.stream] = budgets
         self._add(budgets, job.allocation, 1)
@@ -147,6 +146,12 @@ class Limits:
         budgets = self._charged.pop(job.stream, ())
         if budgets and job.allocation is not None:
             self._add(budgets, job.allocation, -1)
+
+    def charged_to(self, job: JobRecord) -> tuple[Budget, ...]:
+        """
+        Return the budgets to which a live job is charged now.
+        """
+        return self._charged.get(job.stream, ())
 
     def charge_anew(self, job: JobRecord) -> None:
         """

@@ -28,12 +28,17 @@ TERM_DEADLINE: Final = "TERM_DEADLINE"
 TERM_MEMLIMIT: Final = "TERM_MEMLIMIT"
 TERM_CPULIMIT: Final = "TERM_CPULIMIT"
 TERM_PROCESSLIMIT: Final = "TERM_PROCESSLIMIT"
+TERM_SWAP: Final = "TERM_SWAP"
+TERM_THREADLIMIT: Final = "TERM_THREADLIMIT"
 TERM_LOST_HOST: Final = "TERM_LOST_HOST"
+SWAP: Final = "swp"
 TERM_REQUEUE_OWNER: Final = "TERM_REQUEUE_OWNER"
 SUSP_USER_STOP: Final = "SUSP_USER_STOP"
 SUSP_ADMIN_STOP: Final = "SUSP_ADMIN_STOP"
 SUSP_QUEUE_WINDOW: Final = "SUSP_QUEUE_WINDOW"
 KIB_MILLI: Final = 1_000
+KILL_SIGNALS: Final = ("SIGTERM", "SIGKILL")
+RUN_LIMIT_SIGNALS: Final = ("SIGUSR2", "SIGINT", "SIGTERM", "SIGKILL")
 
 Decide = Callable[[str, Event], None]
 
@@ -115,6 +120,7 @@ class Orders:
             worker=worker.name,
             order_number=worker.last_order + 1,
             why=why,
+            signals=RUN_LIMIT_SIGNALS if why == TERM_RUNLIMIT else KILL_SIGNALS,
         )
         self._decide(job.stream, event)
 
@@ -126,10 +132,11 @@ class Orders:
 
     def _give_up_lost_jobs(self) -> None:
         """
-        Put back or end the jobs of hosts that have been silent for longer than the grace time.
+        Put back the rerunnable jobs of hosts that have been silent for longer than the grace time;
+        the others end, or stay UNKWN until the host is back where the cluster keeps them.
         """
         settings = self._state.settings()
-        if settings.lost_jobs == "keep" or not self._state.lost_hosts:
+        if not self._state.lost_hosts:
             return
         given_up = {
             worker.number
@@ -146,7 +153,7 @@ class Orders:
         for job in sorted(lost, key=order_of):
             if self._state.is_rerunnable(job) and job.kill_actor is None:
                 self._decide(job.stream, JobRequeued(why="lost host", to_top=True))
-            else:
+            elif settings.lost_jobs == "requeue":
                 self._decide(job.stream, JobEnded(why=TERM_LOST_HOST))
 
     def _put_back(self) -> None:
@@ -233,14 +240,24 @@ def usage_limit_reached(job: JobRecord, limits: JobLimits | None) -> str:
     """
     if limits is None:
         return ""
-    used_kib = sum(actual.get(MEM, 0) for actual in job.actual.values()) // KIB_MILLI
-    if limits.memory_kib is not None and used_kib > limits.memory_kib:
+    if limits.memory_kib is not None and _used_kib(job, MEM) > limits.memory_kib:
         return TERM_MEMLIMIT
+    if limits.swap_kib is not None and _used_kib(job, SWAP) > limits.swap_kib:
+        return TERM_SWAP
     if limits.cpu_us is not None and job.cpu_us > limits.cpu_us:
         return TERM_CPULIMIT
     if limits.processes is not None and job.processes > limits.processes:
         return TERM_PROCESSLIMIT
+    if limits.threads is not None and job.threads > limits.threads:
+        return TERM_THREADLIMIT
     return ""
+
+
+def _used_kib(job: JobRecord, resource: str) -> int:
+    """
+    Return what the job was last seen to use on all its hosts together.
+    """
+    return sum(actual.get(resource, 0) for actual in job.actual.values()) // KIB_MILLI
 
 
 def lost_since_us(state: State, worker: WorkerRecord) -> int:

@@ -62,9 +62,7 @@ class Pools:
         for pool in pools:
             self._find_members(pool)
         for allocation in live:
-            self.charge(
-                [each for each in allocation.shared if each.resource == descriptor.name], 1
-            )
+            self.charge([each for each in allocation.shared if each.resource == descriptor.name], 1)
 
     def add_host(self, number: int, name: str) -> None:
         """

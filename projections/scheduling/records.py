@@ -34,7 +34,14 @@ class JobRecord:
     ``actual`` holds what the job was seen to use (host number -> resource -> thousandths). Of
     ``kill_order``, ``suspend_order`` and ``resume_order`` each is the number of an order to the
     job's first host, 0 when none stands. ``requeue_why`` is not "" while the job must go back to
-    pending; ``stop_actor`` is who stopped it, None when nobody did.
+    pending; ``stop_actor`` is who stopped it, None when nobody did. ``fresh`` is the reason code of
+    a job that hasn't been considered since it came in or was changed.
+
+    A victim of preemption: ``preemptor`` is the id of the job that it was stopped for, until it
+    goes on; ``is_aside`` says that it has stopped, so that its slots are open to those who may
+    preempt it; ``spared_from`` are ids of jobs for which it isn't stopped again. Their preemptor:
+    ``keeps`` is what is held for it until it starts; ``has_spared`` says that
+    there are jobs which it may not stop again.
     """
 
     number: int
@@ -78,8 +85,15 @@ class JobRecord:
     suspend_why: str = ""
     suspend_order: int = 0
     preemptor: str = ""
+    is_aside: bool = False
+    preemptions: int = 0
+    spared_from: tuple[str, ...] = ()
+    keeps: Allocation | None = None
+    has_spared: bool = False
     resume_wanted: bool = False
     resume_order: int = 0
+    fresh: str = "JOB_NEW"
+    threads: int = 0
     user_stopped_us: int = 0
     system_suspended_us: int = 0
 
@@ -115,6 +129,7 @@ class OrderRecord:
     attempt: int
     why: str
     signal: str = ""
+    signals: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -427,11 +427,7 @@ class _Builder:
         Return the budgets that bound how a primary's tasks may be placed: not those of jobs that
         are about no hosts, nor those of resources that it takes nothing of.
         """
-        taken = {
-            need.resource
-            for usage in usages
-            for need in usage.amounts()
-        }
+        taken = {need.resource for usage in usages for need in usage.amounts()}
         return tuple(
             budget
             for budget in self.asking.budgets

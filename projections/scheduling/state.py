@@ -7,6 +7,7 @@ equal the kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -17,6 +18,7 @@ from domain.errors import InvariantBroken, NotFound, Refused
 from domain.ids import job_stream
 from domain.job_states import LIVE, JobState
 from domain.jobs import JobSpec
+from domain.preemption import Relation
 from domain.reasons import ReasonCode
 from domain.resources import Catalogue, ResourceDescriptor
 from domain.resreq.syntax import Requirement
@@ -39,6 +41,7 @@ from projections.scheduling.request import (
     request_of,
     text_of,
 )
+from projections.scheduling.preying import preys_of
 from projections.scheduling.rights import right_lost
 from projections.scheduling.watches import Watches
 
@@ -92,10 +95,15 @@ class State(Watches):
         self.parsed: dict[tuple[str, ...], Requirement] = {}
         self._texts: dict[int, tuple[Requirement, str]] = {}
         self._merged: dict[tuple[int, str, str], tuple[Requirement | None, Requirement | None]] = {}
+        self._preys: dict[str, tuple[str, ...]] = {}
         self._catalogue: Catalogue | None = None
         self._vocabulary = 0
         self.windows_open: dict[str, bool] = {}
         self._index()
+        self.capacity.released = self._released()
+        for job in self.victims.values():
+            if job.is_aside:
+                self.capacity.stand_aside(job)
 
     def _index(self) -> None:
         """
@@ -173,7 +181,12 @@ class State(Watches):
         request = None if self.is_plain else self.requests.get(fingerprint)
         if request is None:
             request = request_of(asking, self.settings(), self.catalogue)
-            request = self.requests[fingerprint] = replace(request, fingerprint=fingerprint)
+            # What it may preempt changes with every start, and so may its outcome.
+            request = self.requests[fingerprint] = replace(
+                request,
+                fingerprint=fingerprint,
+                is_volatile=request.is_volatile or bool(self.preys_of(job.spec.queue)),
+            )
             self.volatile = self.volatile or request.is_volatile
         if job.state is JobState.PEND:
             self.wanted[job.stream] = request
@@ -290,7 +303,7 @@ class State(Watches):
         """
         self.stored.resources[descriptor.name] = descriptor
         live = [job.allocation for job in self.live.values() if job.allocation is not None]
-        self.capacity.set_shared(descriptor, live)
+        self.with_victims_back(lambda: self.capacity.set_shared(descriptor, live))
         self._catalogue = None
 
     def forget_requests(self) -> None:
@@ -372,10 +385,46 @@ class State(Watches):
         Work out anew what bounds jobs, and whom they are charged to: definitions have changed.
         """
         self.limits.define(self.live.values())
+        self.with_victims_back(lambda: None)
+        self._preys.clear()
         self.forget_requests()
         for queue in self.stored.queues.values():
             self.picker.on_queue_update(queue)
         self.capacity.freed += 1
+
+    def with_victims_back(self, change: Callable[[], None]) -> None:
+        """
+        Make a change of what hosts or resources are while victims of preemption hold all that they
+        were given, so that they give back the right things afterwards.
+        """
+        aside = [job for job in self.victims.values() if job.is_aside]
+        for job in aside:
+            self.capacity.come_back(job)
+        change()
+        self.capacity.released = self._released()
+        for job in aside:
+            self.capacity.stand_aside(job)
+
+    def _released(self) -> frozenset[str]:
+        """
+        Return the resources beside slots that a stopped victim of preemption gives back.
+        """
+        named = self.stored.cluster.preemption.resources if self.stored.cluster else ()
+        marked = [each.name for each in self.stored.resources.values() if each.release_on_suspend]
+        return frozenset((*named, *marked))
+
+    def preys_of(self, queue: str) -> tuple[str, ...]:
+        """
+        Return the queues whose jobs those of a queue may preempt.
+        """
+        found = self._preys.get(queue)
+        if found is None:
+            found = self._preys[queue] = preys_of(
+                queue,
+                {name: record.spec for name, record in self.stored.queues.items()},
+                self.settings().preemption.relation if self.stored.cluster else Relation.BOTH,
+            )
+        return found
 
     def knows_reasons(self, job: JobRecord) -> bool:
         """
@@ -398,6 +447,12 @@ class State(Watches):
         lost = right_lost(self, spec)
         if lost is not None:
             words += f" {lost.code.value}={lost.detail}"
+        if job.keeps is not None:
+            words += f" keeps={job.job_id}"
+        if job.has_spared:
+            words += f" spares={job.job_id}"
+        if self.settings().preemption.delay_us and self.preys_of(spec.queue):
+            words += f" since={job.queue_us}"
         if job.excluded_hosts:
             words += f" excluded={','.join(map(str, job.excluded_hosts))}"
         return words
@@ -461,6 +516,64 @@ class State(Watches):
         Return the version that the next event of a stream gets.
         """
         return self.stored.versions.get(stream, 0) + 1
+
+    # -- what is held for jobs that preempt others
+
+    def keep(self, job: JobRecord, allocation: Allocation | None) -> None:
+        """
+        Hold hosts for a pending job that preempts others, or nothing any more; it asks as one of
+        its own meanwhile.
+        """
+        if job.keeps == allocation:
+            return
+        job.keeps = allocation
+        if allocation is None:
+            self.keepers.pop(job.stream, None)
+            self.capacity.freed += 1
+        else:
+            self.keepers[job.stream] = job
+        self.wanted.pop(job.stream, None)
+        if job.state is JobState.PEND and not self.waits_to_be_ready(job):
+            self.picker.on_job_push(job)
+        self.capacity.changed += 1
+
+    def note_spared(self, job_id: str) -> None:
+        """
+        Note that a job was stopped for this one and has gone on: it isn't stopped for it again, so
+        this one no longer asks as others do.
+        """
+        job = self.stored.jobs.get(job_stream(job_id))
+        if job is None or job.has_spared:
+            return
+        job.has_spared = True
+        self.wanted.pop(job.stream, None)
+        if job.state is JobState.PEND and not self.waits_to_be_ready(job):
+            self.picker.on_job_push(job)
+
+    def drop_kept(self, job: JobRecord) -> None:
+        """
+        Hold nothing any more for a job that stops to wait.
+        """
+        job.keeps = None
+        self.keepers.pop(job.stream, None)
+        self.capacity.freed += 1
+
+    def waits_to_be_ready(self, job: JobRecord) -> bool:
+        """
+        Say whether the picker doesn't know the job, because it isn't ready or nobody has looked yet.
+        """
+        stream = job.stream
+        return stream in self.unready or stream in self.unchecked or stream in self.put_back
+
+    def lose_kept(self, worker: WorkerRecord) -> None:
+        """
+        Hold nothing any more for jobs one of whose hosts is lost.
+        """
+        for job in list(self.keepers.values()):
+            if job.keeps is not None and any(
+                number == worker.number for number, _, _ in job.keeps.shares()
+            ):
+                self.keep(job, None)
 
     # -- the set a job is in
 

@@ -72,10 +72,12 @@ def why_waiting(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, .
         return False, (PendReason(code=ReasonCode.USER_STOP),)
     if not state.queue_of(job).spec.is_active:
         return False, (PendReason(code=ReasonCode.QUE_INACT, detail=job.spec.queue),)
+    if not state.windows_open.get(job.spec.queue, True):
+        return False, (PendReason(code=ReasonCode.QUE_WINDOW, detail=job.spec.queue),)
     blocker = state.stored.jobs.get(state.stored.blocker)
     if job.reason_set:
         kept = state.stored.reason_sets[job.reason_set]
         return kept.never, kept.reasons
     if blocker is not None and blocker is not job:
         return False, (PendReason(code=ReasonCode.JOB_BEHIND, detail=f"job {blocker.job_id}"),)
-    return False, (PendReason(code=ReasonCode.JOB_NEW),)
+    return False, (PendReason(code=ReasonCode(job.fresh)),)

@@ -24,7 +24,9 @@ def next_wakeup_us(state: State, now_us: int) -> int | None:
                 moments.append(change)
     moments += state.limits.changes_us(now_us)
     moments += state.host_moments_us(now_us)
-    if state.stored.cluster is not None and state.stored.cluster.lost_jobs == "requeue":
+    if state.stored.cluster is not None:
         grace_us = state.stored.cluster.lost_grace_us
-        moments += [lost_since_us(state, worker) + grace_us for worker in state.lost_hosts.values()]
+        moments += [
+            lost_since_us(state, worker) + grace_us for worker in state.lost_hosts.values()
+        ]
     return min((moment for moment in moments if moment > now_us), default=None)

@@ -31,12 +31,14 @@ class Watches:
         picker: Learns of every job that becomes ready.
 
     ``unchecked`` holds pending jobs whose readiness must be worked out; ``unready`` those that were
-    found not to be ready. ``run_windows_open`` says of each queue with run windows whether it is
+    found not to be ready; ``put_back`` those that a session took from a lost host: the next
+    one considers them. ``run_windows_open`` says of each queue with run windows whether it is
     inside them. ``timers`` is a heap of (moment, job number, index, stream): an entry may
     be out of date, and is then passed over. ``kills``, ``requeues`` and ``demands`` hold jobs that
     the next session must end, put back, stop or let go on. ``children`` maps a job's number to the
     waiting jobs that depend on it. ``over_limit`` holds jobs whose use must be compared with their
-    limits. ``ended`` is a heap of (finish, number): jobs and whole arrays
+    limits. ``victims`` are live jobs that were stopped, or ordered to, for others; ``keepers``
+    pending ones for which hosts are held. ``ended`` is a heap of (finish, number): jobs and whole arrays
     that can be forgotten; ``ripe`` holds those that ended long enough ago.
     """
 
@@ -49,9 +51,12 @@ class Watches:
         self.unready: dict[str, JobRecord] = {}
         self.timers: list[tuple[int, int, int, str]] = []
         self.run_windows_open: dict[str, bool] = {}
+        self.put_back: dict[str, JobRecord] = {}
         self.kills: dict[str, JobRecord] = {}
         self.requeues: dict[str, JobRecord] = {}
         self.demands: dict[str, JobRecord] = {}
+        self.victims: dict[str, JobRecord] = {}
+        self.keepers: dict[str, JobRecord] = {}
         self.over_limit: dict[str, JobRecord] = {}
         self.lost_hosts: dict[str, WorkerRecord] = {}
         self.children: dict[int, dict[str, JobRecord]] = {}
@@ -64,6 +69,10 @@ class Watches:
         """
         for job in jobs:
             self.watch_parents(job)
+            if job.keeps is not None:
+                self.keepers[job.stream] = job
+            if job.state in LIVE and job.preemptor:
+                self.victims[job.stream] = job
             if job.state is JobState.PEND:
                 self.waiting += 1
                 self.check_readiness(job)
@@ -104,6 +113,14 @@ class Watches:
             return
         self.unchecked[job.stream] = job
         self.set_waiting_timers(job)
+
+    def consider_put_back(self) -> None:
+        """
+        Let the jobs that an earlier session took from lost hosts be considered in this one.
+        """
+        jobs, self.put_back = self.put_back, {}
+        for job in jobs.values():
+            self.check_readiness(job)
 
     def watch_parents(self, job: JobRecord) -> None:
         """

@@ -301,6 +301,7 @@ class Agent:
             order.attempt,
             round(grace_s * 1000),
             order.signal,
+            order.signals,
         )
 
     def _to_start(self, assignment: Assignment, position: int) -> list[StartRequest]:

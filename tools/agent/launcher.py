@@ -40,6 +40,7 @@ from tools.agent.spool import Spool
 IDLE_S = 5.0
 """How often it looks whether its directory is still there."""
 LINE_BYTES_MAX = 1 << 26
+DEFAULT_KILL = ("SIGTERM", "SIGKILL")
 
 
 class Launcher:
@@ -60,9 +61,9 @@ class Launcher:
         self._listening: set[socket.socket] = set()
         self._children: dict[int, AttemptKey] = {}
         self._adopted: dict[int, AttemptKey] = {}  # by the descriptor that tells of the end
-        self._last_resorts: dict[
-            AttemptKey, int
-        ] = {}  # when SIGKILL follows, monotonic nanoseconds
+        # When the next signal follows (monotonic nanoseconds), and which ones are left.
+        self._last_resorts: dict[AttemptKey, int] = {}
+        self._kills: dict[AttemptKey, tuple[list[signal.Signals], int]] = {}
         self._stopping: dict[AttemptKey, OrderRequest] = {}
         self._news = FromLauncher()
         self._is_ending = False
@@ -286,8 +287,10 @@ class Launcher:
             self._last_resorts[order.key] = due_ns
             return
         if order.kind is OrderKind.KILL:
-            self._signal_group(attempt.pid, signal.SIGTERM)
+            first, *later = (signal.Signals[name] for name in order.signals or DEFAULT_KILL)
+            self._signal_group(attempt.pid, first)
             self._last_resorts[order.key] = due_ns
+            self._kills[order.key] = (later, order.grace_ms)
         else:
             self._last_resorts.pop(order.key, None)
         self._signal_group(attempt.pid, signal.SIGCONT)
@@ -331,7 +334,18 @@ class Launcher:
                 continue
             attempt = self._spool.attempts.get(key)
             if attempt is not None and attempt.phase is Phase.RUNNING:
-                self._signal_group(attempt.pid, signal.SIGKILL)
+                self._kill_harder(key, attempt, now_ns)
+
+    def _kill_harder(self, key: AttemptKey, attempt: Attempt, now_ns: int) -> None:
+        """
+        Send the next signal of a kill; the last one is always the one that can't be caught.
+        """
+        later, grace_ms = self._kills.pop(key, ([], 0))
+        number, *later = later or [signal.SIGKILL]
+        self._signal_group(attempt.pid, number)
+        if number is not signal.SIGKILL:
+            self._kills[key] = (later, grace_ms)
+            self._last_resorts[key] = now_ns + grace_ms * 1_000_000
 
     def _end_all(self) -> None:
         self._is_ending = True

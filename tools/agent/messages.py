@@ -75,7 +75,8 @@ class OrderKind(StrEnum):
     """
 
     KILL = "kill"
-    """SIGTERM to its process group, SIGKILL when it still runs after the grace time."""
+    """The given signals to its process group, each when it still runs a grace time after the one
+    before; SIGTERM and SIGKILL when none are given."""
     SUSPEND = "suspend"
     """The given signal, so that a program can prepare, and SIGSTOP when it runs on."""
     RESUME = "resume"
@@ -91,6 +92,7 @@ class OrderRequest:
         order_number: Rises with each order; 0 for a wish of the agent's own.
         grace_ms: How long the program may take before the signal that can't be caught follows.
         signal: Name of the signal to suspend with, "" for SIGTSTP.
+        signals: Names of the signals to kill with, in order; none for SIGTERM and SIGKILL.
     """
 
     order_number: int
@@ -99,6 +101,7 @@ class OrderRequest:
     attempt: int
     grace_ms: int
     signal: str = ""
+    signals: tuple[str, ...] = ()
 
     @property
     def key(self) -> AttemptKey:

@@ -63,6 +63,7 @@ class Order(Value):
     attempt: AttemptNumber
     why: str
     signal: str = ""
+    signals: tuple[str, ...] = ()
 
 
 class WorkAnswer(Value):

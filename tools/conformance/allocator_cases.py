@@ -61,7 +61,7 @@ def _plans(allocator: Allocator, tasks: int, view: View) -> list[Plan]:
 
 def _plans_repeat(make: Make) -> Iterator[str]:
     """
-    Equal requests on equal hosts give equal plans, whatever was asked before.
+    Expect equal plans for equal requests on equal hosts, whatever was asked before.
     """
     kept = make()
     for tasks, view in _views():
@@ -71,7 +71,7 @@ def _plans_repeat(make: Make) -> Iterator[str]:
 
 def _plans_partition_the_tasks(make: Make) -> Iterator[str]:
     """
-    Buckets hold all tasks, and each at least one; empty plans are skipped.
+    Expect all tasks in the buckets of a plan; empty plans are skipped.
     """
     for tasks, view in _views():
         for plan in _plans(make(), tasks, view):
@@ -81,7 +81,7 @@ def _plans_partition_the_tasks(make: Make) -> Iterator[str]:
 
 def _plans_change_nothing(make: Make) -> Iterator[str]:
     """
-    What hosts have is only looked at.
+    Expect that what hosts have is only looked at.
     """
     for tasks, view in _views():
         before = view.fits.tolist()
@@ -95,7 +95,7 @@ def _plans_change_nothing(make: Make) -> Iterator[str]:
 
 def _plans_end_when_they_are_closed(make: Make) -> Iterator[str]:
     """
-    Plans may be given up between any two steps.
+    Expect that plans may be given up between any two steps.
     """
     for tasks, view in _views():
         allocator = make()
@@ -120,7 +120,7 @@ def _trial(make: Make, seed: int, *, is_plain: bool = False) -> PluginTrial:
 
 def _jobs_fit_their_hosts(make: Make) -> Iterator[str]:
     """
-    Nothing is given twice, and a job gets as many tasks as it may have.
+    Expect that nothing is given twice, and that a job gets as many tasks as it may have.
     """
     for seed in SEEDS:
         trial = _trial(make, seed)
@@ -140,7 +140,7 @@ def _jobs_fit_their_hosts(make: Make) -> Iterator[str]:
 
 def _short_cuts_decide_as_plans(make: Make) -> Iterator[str]:
     """
-    ``find`` gives what the plans would have given, and ``failing`` the same reasons.
+    Expect ``find`` to give what the plans would have given, and ``failing`` the same reasons.
     """
     for seed in SEEDS:
         fast, plain = _trial(make, seed), _trial(make, seed, is_plain=True)

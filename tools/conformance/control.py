@@ -113,8 +113,11 @@ def _of_case(case: Fields, make_trial: MakeTrial) -> list[str]:
     if "over" in case and "code" in expect:
         # Of a job over its limit the number of the reason is meant, not an exit code.
         expect["term_number"] = expect.pop("code")
-    if "signals" in expect:
-        raise NotYet("the signals of a kill")
+    signals = expect.pop("signals", None)
+    if isinstance(signals, list):
+        found += differing("signals", signals, trial.observe().kill_signals)
+    elif signals is not None:
+        expect["signals"] = signals
     if _needs_a_cycle(expect):
         trial.cycle()
     return found + compare(expect, trial.observe())

@@ -105,6 +105,7 @@ class CoreTrial:
         self.error = ""
         self.signals: dict[str, str] = {}
         self.victims: dict[str, list[str]] = {}
+        self.kill_signals: list[str] = []
         self._begin()
 
     # ---------------------------------------------------------------------------------- setting up
@@ -360,10 +361,14 @@ class CoreTrial:
     def cycle(self) -> None:
         """
         Hold sessions until nothing more is decided; what they order is carried out at once.
+
+        What a session takes from a lost host waits for the next cycle.
         """
-        self.signals, self.victims = {}, {}
+        self.signals, self.victims, self.kill_signals = {}, {}, []
         for _ in range(STEPS_MAX):
             if not self._step() and not self.core.is_cut_short:
+                return
+            if self.core.state.put_back:
                 return
         raise NotYet("a cycle that doesn't come to an end")
 
@@ -392,6 +397,7 @@ class CoreTrial:
         if isinstance(event, JobDispatched):
             self._started(record)
         elif isinstance(event, JobKillOrdered):
+            self.kill_signals = list(event.signals)
             self._report(JobFinishedReport, record, signal=9)
         elif isinstance(event, JobSuspendOrdered):
             self.signals[self._name(record)] = event.signal
@@ -410,6 +416,7 @@ class CoreTrial:
         seen = Observed(
             rejected=list(self.rejected),
             signals=dict(self.signals),
+            kill_signals=list(self.kill_signals),
             victims={name: list(victims) for name, victims in self.victims.items()},
             denied=self.denied,
             error=self.error,

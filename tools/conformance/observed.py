@@ -50,6 +50,7 @@ class Observed:
         rejected: Jobs whose submission was refused.
         victims: For each job, whom it made be suspended in this cycle.
         signals: The signal each job was sent in this cycle.
+        kill_signals: What the last kill of this cycle sends, in order.
         used: What is taken of shared resources, in whole units.
         host_status: The status of each host.
         terms: Why each ended job ended (TERM_...).
@@ -72,6 +73,7 @@ class Observed:
     rejected: list[str] = field(default_factory=list)
     victims: dict[str, list[str]] = field(default_factory=dict)
     signals: dict[str, str] = field(default_factory=dict)
+    kill_signals: list[str] = field(default_factory=list)
     used: dict[str, int] = field(default_factory=dict)
     host_status: dict[str, str] = field(default_factory=dict)
     terms: dict[str, str] = field(default_factory=dict)

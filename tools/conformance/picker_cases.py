@@ -48,7 +48,7 @@ def _trial(make: Make, seed: int) -> PluginTrial:
 
 def _jobs_are_returned_once_a_session(make: Make) -> Iterator[str]:
     """
-    A session comes to its end: each job at most once, and only jobs that may be tried.
+    Expect a session to end: each job at most once, and only jobs that may be tried.
     """
     for seed in SEEDS:
         trial = _trial(make, seed)
@@ -69,7 +69,7 @@ def _returned(core: Core) -> list[JobRecord]:
     """
     picker = core.state.picker
     picker.begin_session()
-    found = []
+    found: list[JobRecord] = []
     while len(found) < RETURNED_MAX and (job := picker.next_job()) is not None:
         found.append(job)
         picker.on_pend(job)
@@ -79,7 +79,7 @@ def _returned(core: Core) -> list[JobRecord]:
 
 def _equal_events_give_equal_decisions(make: Make) -> Iterator[str]:
     """
-    The order of jobs is total.
+    Expect a total order of jobs.
     """
     for seed in SEEDS:
         one, other = _trial(make, seed), _trial(make, seed)
@@ -93,7 +93,7 @@ def _equal_events_give_equal_decisions(make: Make) -> Iterator[str]:
 
 def _empty_sessions_change_no_decision(make: Make) -> Iterator[str]:
     """
-    A session that decides nothing leaves no trace.
+    Expect no trace of a session that decides nothing.
     """
     for seed in SEEDS:
         once, often = _trial(make, seed), _trial(make, seed)
@@ -113,7 +113,7 @@ def _empty_sessions_change_no_decision(make: Make) -> Iterator[str]:
 
 def _a_restore_changes_no_decision(make: Make) -> Iterator[str]:
     """
-    All that a picker knows is made again from the jobs that wait.
+    Expect all that a picker knows to be made again from the jobs that wait.
     """
     for seed in SEEDS:
         kept, restored = _trial(make, seed), _trial(make, seed)
@@ -129,7 +129,7 @@ def _a_restore_changes_no_decision(make: Make) -> Iterator[str]:
 
 def _every_job_runs_at_last(make: Make) -> Iterator[str]:
     """
-    Nobody is lost: what the empty cluster can hold is started once everything else has ended.
+    Expect what the empty cluster can hold to start once everything else has ended.
     """
     for seed in SEEDS:
         trial = _trial(make, seed)

@@ -148,7 +148,9 @@ class PluginTrial:
         elif kind in ("close", "open"):
             workers = self.core.state.hosts
             worker = workers[number % len(workers)].name
-            self.command(CloseWorker(worker=worker) if kind == "close" else OpenWorker(worker=worker))
+            self.command(
+                CloseWorker(worker=worker) if kind == "close" else OpenWorker(worker=worker)
+            )
 
     def submit(self) -> None:
         """

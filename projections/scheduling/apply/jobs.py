@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from domain.amounts import Amount
 from domain.envelope import Stamped
 from domain.events.jobs import (
     JobCouldNotStart,
@@ -19,6 +20,8 @@ from domain.events.jobs import (
     JobModified,
     JobMoved,
     JobPended,
+    JobPreemptionEnded,
+    JobPreemptionPlanned,
     JobRequeued,
     JobRequeueRequested,
     JobResumed,
@@ -42,6 +45,7 @@ SUSP_USER_STOP: Final = "SUSP_USER_STOP"
 SUSP_ADMIN_STOP: Final = "SUSP_ADMIN_STOP"
 SUSP_USER_RESUME: Final = "SUSP_USER_RESUME"
 SUSP_QUEUE_WINDOW: Final = "SUSP_QUEUE_WINDOW"
+SUSP_PREEMPT: Final = "SUSP_PREEMPT"
 USER_STOPS: Final = (SUSP_USER_STOP, SUSP_ADMIN_STOP)
 
 
@@ -98,7 +102,10 @@ def _stop_waiting(state: State, job: JobRecord, now_us: int) -> None:
     if job.state is JobState.PEND:
         state.waiting -= 1
     state.leave_set(job, now_us)
+    if job.keeps is not None:
+        state.drop_kept(job)
     state.unready.pop(job.stream, None)
+    state.put_back.pop(job.stream, None)
     state.unchecked.pop(job.stream, None)
     state.picker.on_job_state_change(job)
     state.wanted.pop(job.stream, None)
@@ -121,6 +128,7 @@ def hold_lifted(state: State, stamped: Stamped, event: JobHoldLifted) -> None:
     """
     job = state.stored.jobs[stamped.stream]
     move(state, job, JobState.PEND, stamped.time_us)
+    job.fresh = "USER_RESUME"
     _begin_waiting(state, job)
 
 
@@ -249,7 +257,9 @@ def _leave_hosts(state: State, job: JobRecord) -> None:
     state.drop_orders(job)
     job.actual = {}
     job.suspend_order = job.resume_order = 0
-    job.resume_wanted = False
+    job.resume_wanted = job.is_aside = False
+    job.preemptor, job.spared_from = "", ()
+    state.victims.pop(job.stream, None)
 
 
 def kill_ordered(state: State, stamped: Stamped, event: JobKillOrdered) -> None:
@@ -259,9 +269,14 @@ def kill_ordered(state: State, stamped: Stamped, event: JobKillOrdered) -> None:
     job = state.stored.jobs[stamped.stream]
     job.kill_order = event.order_number
     job.why = event.why
-    order = OrderRecord("kill", stamped.stream, event.attempt, event.why)
+    signals = event.signals
+    order = OrderRecord("kill", stamped.stream, event.attempt, event.why, signals=signals)
     _give_order(state, event.worker, event.order_number, order)
     state.kills.pop(stamped.stream, None)
+    if event.requeue:
+        job.requeue_why = "preempted"
+    if event.preemptor:
+        _note_victim(state, job, event.preemptor)
 
 
 def _give_order(state: State, worker: str, number: int, order: OrderRecord) -> None:
@@ -290,9 +305,43 @@ def suspend_ordered(state: State, stamped: Stamped, event: JobSuspendOrdered) ->
     job = state.stored.jobs[stamped.stream]
     job.suspend_order = event.order_number
     job.suspend_why = event.why
-    job.preemptor = event.preemptor
+    _note_victim(state, job, event.preemptor)
     order = OrderRecord("suspend", stamped.stream, event.attempt, event.why, event.signal)
     _give_order(state, event.worker, event.order_number, order)
+
+
+def _note_victim(state: State, job: JobRecord, preemptor: str) -> None:
+    """
+    Remember for which job this one must leave its hosts, "" when for none.
+    """
+    job.preemptor = preemptor
+    if preemptor:
+        job.preemptions += 1
+        state.victims[job.stream] = job
+        state.capacity.changed += 1
+
+
+def _stand_aside(state: State, job: JobRecord) -> None:
+    """
+    Open what a victim had to those for whom it has stopped.
+    """
+    job.is_aside = True
+    state.capacity.stand_aside(job)
+    state.limits.charge_anew(job)
+
+
+def preemption_planned(state: State, stamped: Stamped, event: JobPreemptionPlanned) -> None:
+    """
+    Hold for a pending job what its victims give back, and what else it needs beside.
+    """
+    state.keep(state.stored.jobs[stamped.stream], event.allocation)
+
+
+def preemption_ended(state: State, stamped: Stamped, event: JobPreemptionEnded) -> None:
+    """
+    Hold nothing for the job any more.
+    """
+    state.keep(state.stored.jobs[stamped.stream], None)
 
 
 def suspended(state: State, stamped: Stamped, event: JobSuspended) -> None:
@@ -303,6 +352,8 @@ def suspended(state: State, stamped: Stamped, event: JobSuspended) -> None:
     job.suspend_order = 0
     by_user = job.suspend_why in USER_STOPS
     move(state, job, JobState.USUSP if by_user else JobState.SSUSP, stamped.time_us)
+    if job.suspend_why == SUSP_PREEMPT:
+        _stand_aside(state, job)
     state.demands[stamped.stream] = job
 
 
@@ -312,6 +363,9 @@ def resume_requested(state: State, stamped: Stamped, event: JobResumeRequested) 
     """
     job = state.stored.jobs[stamped.stream]
     job.stop_actor = None
+    if job.is_aside:
+        # It goes on when what it gave back is free again.
+        return
     job.resume_wanted = True
     job.suspend_why = SUSP_USER_RESUME
     if job.state is JobState.USUSP:
@@ -325,6 +379,10 @@ def resume_ordered(state: State, stamped: Stamped, event: JobResumeOrdered) -> N
     """
     job = state.stored.jobs[stamped.stream]
     job.resume_order = event.order_number
+    if job.is_aside:
+        job.is_aside = False
+        state.capacity.come_back(job)
+        state.limits.charge_anew(job)
     order = OrderRecord("resume", stamped.stream, event.attempt, "")
     _give_order(state, event.worker, event.order_number, order)
 
@@ -337,8 +395,13 @@ def resumed(state: State, stamped: Stamped, event: JobResumed) -> None:
     job.resume_order = 0
     job.resume_wanted = False
     job.suspend_why = ""
-    job.preemptor = ""
+    if job.preemptor:
+        job.spared_from = tuple(dict.fromkeys((*job.spared_from, job.preemptor)))
+        state.note_spared(job.preemptor)
+        job.preemptor = ""
+        del state.victims[job.stream]
     move(state, job, JobState.RUN, stamped.time_us)
+    state.capacity.changed += 1
     state.set_run_timers(job)
     state.demands[stamped.stream] = job
 
@@ -376,8 +439,13 @@ def requeued(state: State, stamped: Stamped, event: JobRequeued) -> None:
     job.exit_code = job.signal = job.finish_us = job.start_us = None
     job.why = ""
     job.run_us = 0
+    job.fresh = "SBD_JOB_REQUEUE" if event.why == "exit value" else "JOB_REQUEUED"
     if event.hold:
         job.state = JobState.PSUSP
+        return
+    if event.why == "lost host":
+        state.waiting += 1
+        state.put_back[stamped.stream] = job
         return
     _begin_waiting(state, job)
 
@@ -387,6 +455,7 @@ def modified(state: State, stamped: Stamped, event: JobModified) -> None:
     Take the new content over; a pending job is considered anew.
     """
     job = state.stored.jobs[stamped.stream]
+    job.fresh = "JOB_MODIFY"
     _change(state, stamped, job, event.spec)
 
 
@@ -395,6 +464,7 @@ def switched(state: State, stamped: Stamped, event: JobSwitched) -> None:
     Move the job to another queue.
     """
     job = state.stored.jobs[stamped.stream]
+    job.fresh = "JOB_SWITCH"
     _change(state, stamped, job, job.spec.model_copy(update={"queue": event.queue}))
 
 
@@ -403,14 +473,40 @@ def _change(state: State, stamped: Stamped, job: JobRecord, spec: JobSpec) -> No
     if pending:
         _stop_waiting(state, job, stamped.time_us)
     state.forget_parents(job)
-    job.spec = spec
+    was_asked, job.spec = job.spec.requirement, spec
     state.watch_parents(job)
+    if job.state in LIVE and spec.requirement != was_asked:
+        _reserve_anew(state, job)
     if pending:
         _begin_waiting(state, job)
     elif job.state in LIVE:
         state.limits.charge_anew(job)
         state.capacity.freed += 1
         state.set_run_timers(job)
+
+
+def _reserve_anew(state: State, job: JobRecord) -> None:
+    """
+    Charge a started job's hosts with what it reserves from now on.
+    """
+    assert job.allocation is not None, job.stream
+    seen = dict(job.actual)
+    state.capacity.give_back(job)
+    needs = state.request_of(job).only.usages[0].needs
+    runs = tuple(
+        run.model_copy(
+            update={
+                "amounts": tuple(
+                    Amount(resource=need.resource, milli=need.of(run.tasks)) for need in needs
+                )
+            }
+        )
+        for run in job.allocation.runs
+    )
+    job.allocation = job.allocation.model_copy(update={"runs": runs})
+    state.capacity.take(job.allocation)
+    for number, actual in seen.items():
+        state.capacity.reconcile(job, number, actual)
 
 
 def moved(state: State, stamped: Stamped, event: JobMoved) -> None:
@@ -446,4 +542,6 @@ APPLY: Final[dict[Any, Any]] = {
     JobModified: modified,
     JobSwitched: switched,
     JobMoved: moved,
+    JobPreemptionPlanned: preemption_planned,
+    JobPreemptionEnded: preemption_ended,
 }

@@ -56,7 +56,7 @@ def joined(state: State, stamped: Stamped, event: WorkerJoined) -> None:
     worker.left = False
     worker.load = {}
     _reach_again(state, stamped, worker)
-    state.capacity.set_host(worker)
+    state.with_victims_back(lambda: state.capacity.set_host(worker))
     state.note_vocabulary()
 
 
@@ -76,6 +76,7 @@ def reported(state: State, stamped: Stamped, event: WorkerReported) -> None:
         state.capacity.reconcile(job, worker.number, actual)
         job.cpu_us = max(job.cpu_us, usage.cpu_us)
         job.processes = usage.processes
+        job.threads = usage.threads
         if state.values_of(job).limits is not None:
             state.over_limit[job.stream] = job
     state.capacity.set_load(worker)
@@ -121,6 +122,7 @@ def became_unreachable(state: State, stamped: Stamped, event: WorkerBecameUnreac
     worker = _worker(state, stamped)
     worker.unreachable_us = stamped.time_us
     state.lost_hosts[worker.name] = worker
+    state.lose_kept(worker)
     for job in _jobs_led_by(state, worker):
         after = state_after("contact lost", job.state)
         if after is not None:
@@ -165,6 +167,7 @@ def left(state: State, stamped: Stamped, event: WorkerLeft) -> None:
     """
     worker = _worker(state, stamped)
     worker.left = True
+    state.lose_kept(worker)
     state.capacity.set_status(worker)
 
 

@@ -35,8 +35,10 @@ from domain.events.jobs import (
 from domain.ids import job_stream_of
 from domain.job_states import ENDED, LIVE, JobState, state_after
 from domain.jobs import JobSpec
-from projections.scheduling.handle.answers import NewEvents
+from domain.resreq import EMPTY
+from domain.resreq.merge import terms_of
 from projections.scheduling.handle.allowed import check_hosts_of_queue, check_policies
+from projections.scheduling.handle.answers import NewEvents
 from projections.scheduling.handle.requirements import with_requirement
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
@@ -190,7 +192,10 @@ def stop(state: State, command: StopJob, actor: str) -> NewEvents:
     job = state.job(command.job_id)
     if job.state is JobState.PEND:
         return [(job.stream, JobHeld())]
-    if job.state in (JobState.PSUSP, JobState.USUSP) or job.stop_actor is not None:
+    if job.stop_actor is not None:
+        takes_over = actor != job.spec.user and job.stop_actor == job.spec.user
+        return [(job.stream, JobStopRequested())] if takes_over else []
+    if job.state is JobState.PSUSP:
         return []
     _check_move(job, "stopped", "must be pending, running or suspended to be stopped")
     return [(job.stream, JobStopRequested())]
@@ -264,11 +269,13 @@ def move(state: State, command: MoveJob, actor: str) -> NewEvents:
 
 
 CHANGEABLE_WHEN_STARTED: Final = frozenset({"run_limit_us", "limits", "rerunnable", "name"})
+REQUIREMENT: Final = frozenset({"resreq", "requirement"})
 
 
 def modify(state: State, command: ModifyJob, actor: str) -> NewEvents:
     """
-    Change what a pending job asks for, or of a started one its limits.
+    Change what a pending job asks for, or of a started one its limits and what it reserves on its
+    hosts.
     """
     job = state.job(command.job_id)
     old, new = job.spec, command.spec
@@ -285,12 +292,32 @@ def modify(state: State, command: ModifyJob, actor: str) -> NewEvents:
     if job.state in ENDED:
         raise Refused("job_id", "must not have ended", f"{job.job_id} is {job.state.value}")
     if job.state in LIVE:
-        fixed = [name for name in changed if name not in CHANGEABLE_WHEN_STARTED]
+        free = CHANGEABLE_WHEN_STARTED
+        if _only_amounts_differ(state, job, new):
+            free = free | REQUIREMENT
+        fixed = [name for name in changed if name not in free]
         if fixed:
             raise Refused(fixed[0], "can't be changed once the job has started", job.job_id)
     _check_spec(state, new)
     check_policies(state, new)
     return [(job.stream, JobModified(spec=_with_parents(state, new)))]
+
+
+def _only_amounts_differ(state: State, job: JobRecord, new: JobSpec) -> bool:
+    """
+    Say whether a new requirement only reserves other amounts on each host: nothing that hosts
+    share, and no named units.
+    """
+    both = [job.spec.requirement or EMPTY, new.requirement or EMPTY]
+    if not all(requirement.is_simple for requirement in both):
+        return False
+    shared = state.capacity.pools.by_name
+    named = [term.resource for requirement in both for term in terms_of(requirement)]
+    has_units = job.allocation is not None and any(run.instances for run in job.allocation.runs)
+    if has_units or any(name in shared for name in named):
+        return False
+    bare = [requirement.only.model_copy(update={"rusage": ()}) for requirement in both]
+    return bare[0] == bare[1]
 
 
 HANDLE: Final[dict[Any, Any]] = {

@@ -46,6 +46,7 @@ from projections.scheduling.state import State
 
 TERM_OWNER: Final = "TERM_OWNER"
 TERM_ADMIN: Final = "TERM_ADMIN"
+TERM_EXTERNAL_SIGNAL: Final = "TERM_EXTERNAL_SIGNAL"
 
 JobReport = (
     JobStartedReport
@@ -168,11 +169,20 @@ def finished(state: State, command: JobFinishedReport, actor: str) -> NewEvents:
         attempt=command.attempt,
         exit_code=command.exit_code,
         signal=command.signal,
-        why=job.why if job.kill_order else "",
+        why=_why_ended(job, command),
         cpu_us=command.cpu_us,
         max_rss_kib=command.max_rss_kib,
     )
     return _with_worker_back(state, command, job, event)
+
+
+def _why_ended(job: JobRecord, command: JobFinishedReport) -> str:
+    """
+    Return why an attempt ended before its time: as ordered, or by a signal that nobody ordered.
+    """
+    if job.kill_order:
+        return job.why
+    return "" if command.signal is None else TERM_EXTERNAL_SIGNAL
 
 
 def why_killed(job: JobRecord) -> str:

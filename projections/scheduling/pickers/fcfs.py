@@ -205,6 +205,10 @@ class BuiltinFcfs:
 
     def on_pend(self, job: JobRecord) -> None:
         group = self._taken()
+        if self._view.fingerprint_of(job) != group.fingerprint:
+            # It asks for something else now, so it has proved nothing for the others.
+            self._add_head(group)
+            return
         group.proved = self._view.epoch_of(group.fingerprint)
         group.is_spent = True
         if group.fresh and group.fresh[0][1] is job:

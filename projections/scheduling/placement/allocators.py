@@ -9,6 +9,7 @@ from the columns without trying plans that must fail. A property test compares t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Final, final
 
 import numpy as np
@@ -202,8 +203,7 @@ def _by_equal_shares(hosts: Column, shares: Column) -> Picked:
     """
     cuts = (np.flatnonzero(np.diff(shares)) + 1).tolist()
     edges = [0, *cuts, len(hosts)]
-    pieces = zip(edges, edges[1:], strict=False)
-    return [(hosts[start:stop], int(shares[start])) for start, stop in pieces]
+    return [(hosts[start:stop], int(shares[start])) for start, stop in pairwise(edges)]
 
 
 BUILT_IN: Final = (SeqJob(), ParJob(), Fill())

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def runs_of(needs: Sequence[HostNeed], picked: Picked) -> tuple[HostRun, ...]:
             continue
         cuts = (np.flatnonzero(np.diff(hosts) != 1) + 1).tolist()
         edges = [0, *cuts, len(hosts)]
-        for start, stop in zip(edges, edges[1:], strict=False):
+        for start, stop in pairwise(edges):
             runs.append(
                 HostRun(first=int(hosts[start]), hosts=stop - start, tasks=tasks, amounts=amounts)
             )
@@ -81,9 +82,7 @@ def joined(runs: Sequence[HostRun]) -> tuple[HostRun, ...]:
     return tuple(found)
 
 
-def _shared(
-    usage: Usage, picked: Picked, tasks: int, ground: Ground
-) -> tuple[SharedAmount, ...]:
+def _shared(usage: Usage, picked: Picked, tasks: int, ground: Ground) -> tuple[SharedAmount, ...]:
     """
     Return one record per shared entry: from the one total of all hosts, or from each total that
     the picked hosts share in.

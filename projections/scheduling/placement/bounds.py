@@ -93,9 +93,7 @@ def has_joint(part: Part) -> bool:
     return any(is_joint(budget) for budget in part.budgets)
 
 
-def joint_shortage(
-    part: Part, usage: Usage, picked: Picked, ground: Ground
-) -> PendReason | None:
+def joint_shortage(part: Part, usage: Usage, picked: Picked, ground: Ground) -> PendReason | None:
     """
     Return what the hosts together would take more of than is left, None when all holds.
     """

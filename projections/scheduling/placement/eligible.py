@@ -69,6 +69,9 @@ def eligible_of(part: Part, request: Request, ground: Ground, group: Mask | None
     Return the hosts that a primary may use.
 
     Args:
+        part: The primary.
+        request: Whose it is.
+        ground: What hosts have.
         group: Hosts outside of it are no candidates, and have no reason here.
     """
     begin = ground.takes if group is None else ground.takes & group
@@ -92,9 +95,7 @@ def eligible_of(part: Part, request: Request, ground: Ground, group: Mask | None
     return Eligible(hosts, _firsts(request, ground, hosts), is_static, sieve)
 
 
-def _causes(
-    part: Part, request: Request, ground: Ground
-) -> Iterator[tuple[ReasonCode, str, Mask]]:
+def _causes(part: Part, request: Request, ground: Ground) -> Iterator[tuple[ReasonCode, str, Mask]]:
     """
     Yield each cause for which hosts may not match, in LSF's order, with the hosts it lets through.
     """
@@ -170,9 +171,10 @@ def _ordered(part: Part, request: Request, ground: Ground, hosts: Column) -> Col
     if not keys or not len(hosts):
         return hosts
     if len(keys) == 1:
-        ordered: Column = hosts[np.argsort(keys[0], kind="stable")]
-        return ordered
-    ordered = hosts[np.lexsort((hosts, *reversed(keys)))]
+        places = np.argsort(keys[0], kind="stable")
+    else:
+        places = np.lexsort((hosts, *reversed(keys)))
+    ordered: Column = hosts[places]
     return ordered
 
 

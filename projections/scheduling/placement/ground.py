@@ -16,6 +16,7 @@ from domain.limits import JOBS
 from projections.scheduling.budgets import Budget
 from projections.scheduling.capacity import Capacity, Column, Mask
 from projections.scheduling.facts import HostFacts
+from projections.scheduling.placement.relief import Relief
 
 
 class GroundHost:
@@ -82,6 +83,7 @@ class Ground:
         Return a ground that begins as this one and is claimed from by itself.
         """
         other = Ground(self.capacity, is_empty=self.is_empty)
+        other.takes = self.takes
         other.usable = self.usable
         other._idle = self._idle
         other._available = dict(self._available)
@@ -169,6 +171,33 @@ class Ground:
             found = self.capacity.limits.headroom(budget, is_empty=self.is_empty)
             self._headroom[budget.key] = found
         return found
+
+    # -- what if
+
+    def differ(self, relief: Relief) -> None:
+        """
+        See the hosts as if jobs had given back, or taken, what a relief says; before any claim.
+        """
+        capacity = self.capacity
+        free = np.maximum(capacity.slots - capacity.used + relief.slots, 0)
+        self.usable = np.where(self.takes, free, 0)
+        for name, charged in relief.charged.items():
+            column = capacity.resources[name]
+            self._available[name] = column.relieved(charged, relief.unused[name])
+        for (name, place), milli in relief.shared.items():
+            pool = capacity.pools.by_name[name][place]
+            self.left(name)[place] = max(0, pool.total - pool.charged + milli)
+        for budget, more in relief.headroom:
+            self._headroom[budget.key] = self.headroom(budget) + more
+
+    def only(self, number: int) -> None:
+        """
+        See one host alone.
+        """
+        kept = np.zeros(self.capacity.hosts, np.bool_)
+        kept[number] = True
+        self.takes = self.takes & kept
+        self.usable = np.where(kept, self.usable, 0)
 
     # -- claims
 

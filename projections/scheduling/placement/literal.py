@@ -89,9 +89,7 @@ class LiteralPart:
         conditions = self._part.conditions
         if conditions:
             expr = all_of(tuple(each.expr for each in conditions))
-            whole = explain(
-                expr, catalogue, host, submitted_from=conditions[0].submitted_from
-            )
+            whole = explain(expr, catalogue, host, submitted_from=conditions[0].submitted_from)
             if whole.unreported:
                 return ReasonCode.LOAD_UNAVAIL, whole.unreported[0]
             if not whole.is_selected:
@@ -159,11 +157,7 @@ class LiteralPart:
             for hosts in self._groups():
                 for member in self._members:
                     trial = _Trial(self, usage, room.hosts_max, hosts, checks, kept)
-                    picked = guarded(
-                        member, lambda member=member, trial=trial, tasks=tasks: trial.run(
-                            member, tasks
-                        )
-                    )
+                    picked = guarded(member, trial.run, member, tasks)
                     if picked is not None:
                         return found_of(usage, picked, member.name, self._ground)
         return None
@@ -272,7 +266,7 @@ class _Trial:
     Run one allocator's plans for one count on one group of hosts.
     """
 
-    def __init__(  # noqa: PLR0913 - one call
+    def __init__(
         self,
         placer: LiteralPart,
         usage: Usage,
@@ -300,9 +294,7 @@ class _Trial:
         )
         plans = member.plans(tasks, view)
         if plans is None:
-            add_once(
-                self._record.whole, PendReason(code=ReasonCode.NO_PLAN, detail=member.name)
-            )
+            add_once(self._record.whole, PendReason(code=ReasonCode.NO_PLAN, detail=member.name))
             return None
         return self._first(plans)
 
@@ -342,9 +334,7 @@ class _Trial:
             claims[host] = tasks
         return [(np.array([host]), tasks) for host, tasks in claims.items()]
 
-    def _first_host(
-        self, plan: Plan, place: int, tasks: int, claims: dict[int, int]
-    ) -> int | None:
+    def _first_host(self, plan: Plan, place: int, tasks: int, claims: dict[int, int]) -> int | None:
         """
         Iterate afresh over the matching hosts: one too small for a large bucket may fit a later,
         smaller one.

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from projections.scheduling.placement.span import Block
 from projections.scheduling.request import Part, Request, Usage
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class PartPlacer(Protocol):
@@ -123,26 +124,26 @@ class FastPart:
         members: Sequence[Allocator],
         group: Mask | None,
     ) -> None:
-        self._part = part
+        self.part = part
         self._request = request
-        self._ground = ground
-        self._members = members
-        self._eligible = eligible_of(part, request, ground, group)
+        self.ground = ground
+        self.members = members
+        self.eligible = eligible_of(part, request, ground, group)
         self._tries: list[_Tries] = []
 
     def place(self) -> Found | None:
         """
         Return what the first alternative of rusage that can be satisfied gives.
         """
-        for usage in self._part.usages:
+        for usage in self.part.usages:
             found = self._place_usage(usage)
             if found is not None:
                 return found
         return None
 
     def _place_usage(self, usage: Usage) -> Found | None:
-        part = self._part
-        room = room_of(part, usage, self._request, self._ground)
+        part = self.part
+        room = room_of(part, usage, self._request, self.ground)
         tries = _Tries(whole=room.short)
         self._tries.append(tries)
         if room.short:
@@ -150,10 +151,10 @@ class FastPart:
         per_job = any(need.per is Per.JOB for need in usage.needs)
         if per_job:
             # The fit of a host depends on the count of tasks: each count is tried by itself.
-            counts = counts_of(self._members, part.tasks_min, room.tasks_max)
+            counts = counts_of(self.members, part.tasks_min, room.tasks_max)
             tried = (self._place_counts(usage, room, [count], tries) for count in counts)
             return next((found for found in tried if found is not None), None)
-        counts = counts_of(self._members, part.tasks_min, room.tasks_max)
+        counts = counts_of(self.members, part.tasks_min, room.tasks_max)
         return self._place_counts(usage, room, counts, tries)
 
     def _place_counts(
@@ -163,8 +164,8 @@ class FastPart:
         Place the greatest of some counts that can be placed.
         """
         most = counts[0]
-        hosts = self._eligible.hosts
-        tries.checks = checks_of(self._part, usage, self._ground, most)
+        hosts = self.eligible.hosts
+        tries.checks = checks_of(self.part, usage, self.ground, most)
         limits = [check.limit(most)[hosts] for check in tries.checks]
         fits = limits[0] if len(limits) == 1 else np.minimum.reduce(limits)
         best: tuple[int, Found] | None = None
@@ -183,10 +184,10 @@ class FastPart:
         Yield the places of hosts that are alike in what the primary wants the same, the group of
         the first host first.
         """
-        if not self._part.same:
+        if not self.part.same:
             yield slice(None)
             return
-        codes = self._ground.capacity.selector.alike(self._part.same)[self._eligible.hosts]
+        codes = self.ground.capacity.selector.alike(self.part.same)[self.eligible.hosts]
         kinds, firsts = np.unique(codes, return_index=True)
         for place in np.argsort(firsts).tolist():
             yield np.flatnonzero(codes == kinds[place])
@@ -200,30 +201,30 @@ class FastPart:
             whole = [(one.code.value, one.resource, one.detail) for one in each.whole]
             short = []
             for check in each.checks:
-                mask = np.zeros(self._ground.capacity.hosts, np.bool_)
+                mask = np.zeros(self.ground.capacity.hosts, np.bool_)
                 for noted in each.noted:
                     if noted.check is check:
                         mask[noted.hosts] = noted.short
                 short.append(mask.tobytes())
             tries.append((*whole, *short))
-        return (*self._eligible.signature(), *tries, bool(len(self._eligible.hosts)))
+        return (*self.eligible.signature(), *tries, bool(len(self.eligible.hosts)))
 
     def reasons(self) -> list[PendReason]:
         """
         Return why hosts don't match, then what each alternative of rusage was short of.
         """
-        found = self._eligible.reasons()
+        found = self.eligible.reasons()
         for number, tries in enumerate(self._tries):
             own = list(tries.whole)
             for check in tries.checks:
-                sizes = np.zeros(self._ground.capacity.hosts, np.int64)
+                sizes = np.zeros(self.ground.capacity.hosts, np.int64)
                 for noted in tries.noted:
                     if noted.check is check:
                         sizes[noted.hosts] = noted.sizes()
                 own += reasons_of_sizes(check, sizes, np.arange(len(sizes)))
-            if not own and len(self._eligible.hosts):
+            if not own and len(self.eligible.hosts):
                 own.append(PendReason(code=ReasonCode.JOB_SPREAD_TASK))
-            several = len(self._part.usages) > 1
+            several = len(self.part.usages) > 1
             found += [
                 each.model_copy(update={"alternative": number + 1}) if several else each
                 for each in own
@@ -236,18 +237,16 @@ class _Bound:
     Try counts on one group of hosts.
     """
 
-    def __init__(
-        self, placer: FastPart, usage: Usage, room: Room, places: Column | slice
-    ) -> None:
-        self._ground = placer._ground
-        self._part = placer._part
-        self._members = placer._members
+    def __init__(self, placer: FastPart, usage: Usage, room: Room, places: Column | slice) -> None:
+        eligible = placer.eligible
+        self._ground = placer.ground
+        self._part = placer.part
+        self._members = placer.members
         self._usage = usage
         self._room = room
-        self._hosts = placer._eligible.hosts[places]
-        firsts = placer._eligible.firsts
-        self._firsts = None if firsts is None else firsts[places]
-        self._is_bound = is_bound(placer._part, usage, room, placer._eligible)
+        self._hosts = eligible.hosts[places]
+        self._firsts = None if eligible.firsts is None else eligible.firsts[places]
+        self._is_bound = is_bound(placer.part, usage, room, eligible)
 
     def place(
         self, counts: Sequence[int], fits: Column, limits: list[Column], tries: _Tries
@@ -287,19 +286,19 @@ class _Bound:
 
     def _try(self, tasks: int, view: View, total: int, limits: list[Column]) -> Found | None:
         for member in self._members:
-            picked = guarded(member, self._call(member, tasks, view, total, limits))
+            picked = guarded(member, self._pick, member, tasks, view, total, limits)
             if picked is not None:
                 numbered = [(self._hosts[places], each) for places, each in picked]
                 return found_of(self._usage, numbered, member.name, self._ground)
         return None
 
-    def _call(
+    def _pick(
         self, member: Allocator, tasks: int, view: View, total: int, limits: list[Column]
-    ) -> Callable[[], Picked | None]:
+    ) -> Picked | None:
         find: Callable[[int, View, int], Picked | None] | None = getattr(member, "find", None)
         if find is not None and not self._is_bound:
-            return lambda: find(tasks, view, total)
-        return lambda: self._scan(view, limits, None).run(member.plans(tasks, view) or ())
+            return find(tasks, view, total)
+        return self._scan(view, limits, None).run(member.plans(tasks, view) or ())
 
     def _scan(self, view: View, limits: list[Column], tries: _Tries | None) -> Scan:
         def holds(picked: Picked) -> bool:
@@ -335,12 +334,12 @@ class _Bound:
             return
         scan = self._scan(view, limits, tries)
         for member in self._members:
-            plans = guarded(member, lambda member=member: member.plans(tasks, view))
+            plans = guarded(member, member.plans, tasks, view)
             if plans is None:
                 reason = PendReason(code=ReasonCode.NO_PLAN, detail=member.name)
                 add_once(tries.whole, reason)
             else:
-                guarded(member, lambda plans=plans: scan.run(plans))
+                guarded(member, scan.run, plans)
         sizes = scan.sizes()
         for check, each in zip(tries.checks, sizes, strict=True):
             tries.noted.append(_Noted(check, self._hosts, each > 0, partial(np.copy, each)))
@@ -361,12 +360,12 @@ def add_once(reasons: list[PendReason], reason: PendReason) -> None:
         reasons.append(reason)
 
 
-def guarded(member: Allocator, call: Callable[[], T]) -> T:
+def guarded(member: Allocator, call: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
     """
     Call into a plug-in; whatever it raises becomes that plug-in's failure.
     """
     try:
-        return call()
+        return call(*args, **more)
     except (PluginFailed, InvariantBroken):
         raise
     except Exception as error:

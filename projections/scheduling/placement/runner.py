@@ -23,7 +23,7 @@ from projections.scheduling.placement.levels import Levels
 from projections.scheduling.placement.literal import LiteralPart
 from projections.scheduling.placement.parts import FastPart, guarded
 from projections.scheduling.placement.plugins import Allocator, FastAllocator, View
-from projections.scheduling.placement.shortages import checks_of, identity_of
+from projections.scheduling.placement.shortages import checks_of
 from projections.scheduling.placement.span import SPAN, planner_of
 from projections.scheduling.request import MILLI, Part, Request
 
@@ -88,9 +88,7 @@ class PlacementRunner:
             outcome = self._place_bare(request, chain)
         return outcome or self.place_on(Ground(self._capacity), request, chain)
 
-    def place_on(
-        self, ground: Ground, request: Request, chain: Sequence[str]
-    ) -> Placed | Pending:
+    def place_on(self, ground: Ground, request: Request, chain: Sequence[str]) -> Placed | Pending:
         """
         Try to place one request on a ground, such as one on which jobs were released on trial.
         """
@@ -127,11 +125,7 @@ class PlacementRunner:
             return [planner_of(part.span)]
         names = (SERIAL,) if part.tasks_max == 1 else chain
         found = [self._allocators[name] for name in names]
-        return [
-            member
-            for member in found
-            if guarded(member, lambda member=member: member.accepts(part.tasks_max))
-        ]
+        return [member for member in found if guarded(member, member.accepts, part.tasks_max)]
 
     # -- what most jobs ask for
 
@@ -158,7 +152,7 @@ class PlacementRunner:
         for tasks in range(min(self._within(part), total), part.tasks_min - 1, -1):
             for member in members:
                 find = cast("FastAllocator", member).find
-                picked = guarded(member, lambda find=find, tasks=tasks: find(tasks, view, total))
+                picked = guarded(member, find, tasks, view, total)
                 if picked is not None:
                     found = Found(runs_of(needs, picked), (), member.name)
                     return Placed(

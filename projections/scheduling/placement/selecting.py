@@ -100,7 +100,8 @@ class Selector:
         return known[1]
 
     def _static(self, key: tuple[str, str, str], expr: Expr) -> Mask:
-        return self._remember(key, lambda: self._test(key, expr), np.bool_)
+        found: Mask = self._remember(key, lambda: self._test(key, expr), np.bool_)
+        return found
 
     def _test(self, key: tuple[str, str, str], expr: Expr) -> Callable[[HostView], bool]:
         place = key[1:]
@@ -231,7 +232,8 @@ class Selector:
         """
         Return which hosts don't report a load index.
         """
-        return self.amounts(name, ground) == MISSING
+        missing: Mask = self.amounts(name, ground) == MISSING
+        return missing
 
     # -- order and likeness
 

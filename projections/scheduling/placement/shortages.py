@@ -7,8 +7,9 @@ the built-in allocators, and ``Scan`` plan by plan for all others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -66,16 +67,18 @@ def checks_of(part: Part, usage: Usage, ground: Ground, tasks: int) -> list[Chec
     then each threshold.
 
     Args:
+        part: The primary.
+        usage: Which alternative of what it reserves.
+        ground: What hosts have.
         tasks: Of how many tasks the job is, for amounts per job.
     """
-    checks = [*_budgets(part, usage, ground, tasks), _slots(part, ground)]
-    for need in usage.needs:
-        checks.append(_amount(need, ground, tasks))
-    for pooled in usage.pooled:
-        checks.append(_pooled(pooled, ground))
-    for threshold in usage.thresholds:
-        checks.append(_threshold(threshold, ground))
-    return checks
+    return [
+        *_budgets(part, usage, ground, tasks),
+        _slots(part, ground),
+        *(_amount(need, ground, tasks) for need in usage.needs),
+        *(_pooled(pooled, ground) for pooled in usage.pooled),
+        *(_threshold(threshold, ground) for threshold in usage.thresholds),
+    ]
 
 
 def _budgets(part: Part, usage: Usage, ground: Ground, tasks: int) -> Iterator[Check]:
@@ -203,13 +206,11 @@ def spans_of(hosts: Column, available: Column) -> tuple[HostSpan, ...]:
     edges = [0, *cuts.tolist(), len(hosts)]
     return tuple(
         HostSpan(first=int(hosts[start]), hosts=stop - start, available_milli=int(amounts[start]))
-        for start, stop in zip(edges, edges[1:], strict=False)
+        for start, stop in pairwise(edges)
     )
 
 
-def status_reasons(
-    capacity: Capacity, causes: list[tuple[ReasonCode, Mask]]
-) -> list[PendReason]:
+def status_reasons(capacity: Capacity, causes: list[tuple[ReasonCode, Mask]]) -> list[PendReason]:
     """
     Return the reasons of hosts that take no jobs, whatever the job.
     """
@@ -299,6 +300,7 @@ def reasons_of_sizes(check: Check, sizes: Column, hosts: Column) -> list[PendRea
     Return the reasons of one check, smallest amount first.
 
     Args:
+        check: What failed.
         sizes: Per place in host order, the smallest bucket that failed by this check, 0 for none.
         hosts: The number of each place.
     """

@@ -120,9 +120,7 @@ class _Pinned(_Planner):
         found = self.shares(tasks, view)
         if found is None:
             return (Plan(((len(view.fits) + 1, self.failed_tile(tasks)),)),)
-        return (
-            Plan(tuple((1, each) for _, each in found), tuple(place for place, _ in found)),
-        )
+        return (Plan(tuple((1, each) for _, each in found), tuple(place for place, _ in found)),)
 
     def find(self, tasks: int, view: View, total: int) -> Picked | None:
         """

@@ -436,8 +436,9 @@ def test_a_rerunnable_job_of_a_lost_host_starts_anew_after_the_grace_time(
     assert [
         "A requeued: lost host",
         "B ended: TERM_LOST_HOST",
-        "A dispatched: h2*1",
     ] == scenario.session()
+    assert scenario.core.is_cut_short
+    assert ["A dispatched: h2*1"] == scenario.session()
 
 
 def test_a_host_that_comes_back_in_time_has_its_jobs_again(scenario: Scenario) -> None:
@@ -502,3 +503,20 @@ def test_a_modified_job_is_considered_anew(scenario: Scenario) -> None:
     with pytest.raises(Refused) as refused:
         scenario.command(ModifyJob(job_id="1", spec=spec))
     assert refused.value.field == "tasks_min"
+
+
+def test_a_started_job_may_reserve_another_amount(scenario: Scenario) -> None:
+    """
+    Its host is charged with the new amount at once; anything else of its requirement stays.
+    """
+    scenario.hosts("h1 slots=9 mem_mb=1000")
+    scenario.jobs("A mem_mb=900", "B mem_mb=500")
+    scenario.session()
+    spec = scenario.job("A").spec
+    less = spec.model_copy(update={"resreq": ("rusage[mem=400]",), "requirement": None})
+    scenario.command(ModifyJob(job_id="1", spec=less))
+
+    assert ["B dispatched: h1*1"] == scenario.session()
+    other = spec.model_copy(update={"resreq": ("span[hosts=1]",), "requirement": None})
+    with pytest.raises(Refused):
+        scenario.command(ModifyJob(job_id="1", spec=other))

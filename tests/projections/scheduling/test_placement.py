@@ -103,7 +103,7 @@ FREE = {"h1": 4, "h2": 3, "h3": 1}
         ({"h1": 4, "h2": 2, "h3": 4}, 8, None, "span[ptile='!']", "h1*4 h2*2 h3*2"),
     ],
 )
-def test_spans_lay_tasks_over_hosts_as_lsf_does(  # noqa: PLR0913 - a table
+def test_spans_lay_tasks_over_hosts_as_lsf_does(
     plain: bool, free: dict[str, int], tasks: int, most: int | None, resreq: str, expected: str
 ) -> None:
     """
@@ -213,7 +213,7 @@ def test_select_names_the_condition_that_fails(plain: bool) -> None:
 @BOTH
 def test_free_slots_are_compared_and_configured_ones_remembered(plain: bool) -> None:
     """
-    slots are those free now; maxslots what the host has.
+    Slots are those free now; maxslots what the host has.
     """
     scenario = cluster(plain, {"name": "h1", "slots": 4}, {"name": "h2", "slots": 4})
     ask(scenario, "X", tasks=3, hosts="h1")
@@ -585,10 +585,10 @@ def test_a_delayed_alternative_opens_so_long_after_submission(plain: bool) -> No
     ask(scenario, "A", "{select[mem>5000]} || {select[mem>500]}")
     ask(scenario, "B", "{select[mem>5000]} || {select[mem>500]}@5")
 
+    waits = "alternative 2 ALTERNATIVE_WAITS (opens 5m after submission)"
     assert [
         "A dispatched: h1*1",
-        "B pended: alternative 1 HOST_RES_REQ (mem > 5000) on h1; "
-        "alternative 2 ALTERNATIVE_WAITS (opens 5m after submission)",
+        f"B pended: alternative 1 HOST_RES_REQ (mem > 5000) on h1; {waits}",
     ] == scenario.session()
     wakeup_us = scenario.core.next_wakeup(scenario.now_us)
     assert scenario.now_us + 300 * 1_000_000 == wakeup_us
@@ -612,9 +612,9 @@ def test_a_delayed_alternative_that_does_not_fit_gives_the_job_new_reasons(plain
     scenario.session()
     scenario.pass_time(240)
 
+    never = "never: alternative 1 HOST_RES_REQ (mem > 5000) on h1"
     assert [
-        "A pended: never: alternative 1 HOST_RES_REQ (mem > 5000) on h1; "
-        "alternative 2 HOST_RES_REQ (mem > 4000) on h1",
+        f"A pended: {never}; alternative 2 HOST_RES_REQ (mem > 4000) on h1",
     ] == scenario.session()
 
 

@@ -80,9 +80,9 @@ TERMS = st.sampled_from(
         "bw=1:threshold=3",
     ]
 )
-USAGES = st.lists(
-    TERMS, min_size=1, max_size=2, unique_by=lambda term: term.split("=")[0]
-).map(",".join)
+USAGES = st.lists(TERMS, min_size=1, max_size=2, unique_by=lambda term: term.split("=")[0]).map(
+    ",".join
+)
 RUSAGES = st.one_of(
     USAGES.map(lambda usage: f"rusage[{usage}]"),
     st.tuples(USAGES, USAGES).map(lambda both: f"rusage[{both[0]}||{both[1]}]"),

@@ -1,0 +1,112 @@
+"""
+What jobs would give back, or what is held for others: how hosts would differ from what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from domain.allocations import SharedAmount
+from projections.scheduling.budgets import Budget
+from projections.scheduling.capacity import Capacity, Column
+from projections.scheduling.records import JobRecord
+
+
+class Relief:
+    """
+    Add up changes: positive is given back, negative is taken.
+
+    Args:
+        capacity: Of which hosts; read, never changed.
+    """
+
+    def __init__(self, capacity: Capacity) -> None:
+        self._capacity = capacity
+        self.slots: Column = np.zeros(capacity.hosts, np.int64)
+        self.charged: dict[str, Column] = {}
+        self.unused: dict[str, Column] = {}
+        self.shared: dict[tuple[str, int], int] = {}
+        self.headroom: list[tuple[Budget, int | Column]] = []
+
+    def copy(self) -> Relief:
+        """
+        Return one that begins as this one.
+        """
+        other = Relief(self._capacity)
+        other.slots = self.slots.copy()
+        other.charged = {name: column.copy() for name, column in self.charged.items()}
+        other.unused = {name: column.copy() for name, column in self.unused.items()}
+        other.shared = dict(self.shared)
+        other.headroom = list(self.headroom)
+        return other
+
+    def give_slots(self, job: JobRecord) -> None:
+        """
+        Give back a job's slots.
+        """
+        for run in job.allocation.runs if job.allocation else ():
+            self.slots[run.first : run.first + run.hosts] += run.tasks
+
+    def give_all(self, job: JobRecord, *, is_ended: bool) -> None:
+        """
+        Give back what a job gives back when it is stopped for another, or all that it has when it
+        ends for it.
+        """
+        self.give_slots(job)
+        if job.allocation is None:
+            return
+        released = self._capacity.released_by(job, everything=is_ended)
+        for number, name, charged, unused in released:
+            self._add(name, number, charged, unused)
+        for each in job.allocation.shared:
+            if is_ended or each.resource in self._capacity.released:
+                self._add_shared(each)
+        limits, allocation = self._capacity.limits, job.allocation
+        for budget in limits.charged_to(job):
+            if is_ended or not budget.rule.counts_preempted:
+                taken = limits.taken_of(budget.rule, allocation.runs, allocation.shared)
+                self.headroom.append((budget, taken))
+
+    def take_slots(self, slots: Column) -> None:
+        """
+        Take slots of each host.
+        """
+        self.slots -= slots
+
+    def take_amount(self, name: str, number: int, milli: int) -> None:
+        """
+        Take an amount of a host.
+        """
+        self._add(name, number, -milli, -milli)
+
+    def take_shared(self, resource: str, place: int, milli: int) -> None:
+        """
+        Take of a shared total.
+        """
+        key = (resource, place)
+        self.shared[key] = self.shared.get(key, 0) - milli
+
+    def _add(self, name: str, number: int, charged: int, unused: int) -> None:
+        if name not in self.charged:
+            self.charged[name] = np.zeros(self._capacity.hosts, np.int64)
+            self.unused[name] = np.zeros(self._capacity.hosts, np.int64)
+        self.charged[name][number] += charged
+        self.unused[name][number] += unused
+
+    def _add_shared(self, each: SharedAmount) -> None:
+        key = (each.resource, each.pool)
+        if each.pool < len(self._capacity.pools.by_name.get(each.resource, [])):
+            self.shared[key] = self.shared.get(key, 0) + each.milli
+
+
+def shared_of(amounts: Iterable[SharedAmount]) -> dict[tuple[str, int], int]:
+    """
+    Return shared amounts by resource and total.
+    """
+    found: dict[tuple[str, int], int] = {}
+    for each in amounts:
+        key = (each.resource, each.pool)
+        found[key] = found.get(key, 0) + each.milli
+    return found

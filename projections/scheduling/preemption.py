@@ -1,0 +1,526 @@
+"""
+Suspend running jobs for a waiting one, and let them go on again.
+
+A waiting job that preempts is a *preemptor*; those it stops are its *victims*. What they give back,
+and whatever else the preemptor needs beside, is held for it until it starts. Nobody is suspended
+for a job that couldn't start then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+
+from domain.allocations import Allocation
+from domain.errors import InvariantBroken
+from domain.event import Event
+from domain.events.jobs import (
+    JobKillOrdered,
+    JobPreemptionEnded,
+    JobPreemptionPlanned,
+    JobResumeOrdered,
+    JobSuspendOrdered,
+)
+from domain.job_states import JobState
+from domain.preemption import OnPreempt, PreemptPolicy, SuspendSignals, Trigger
+from domain.reasons import ReasonCode
+from projections.scheduling.capacity import Column
+from projections.scheduling.placement.ground import Ground
+from projections.scheduling.placement.relief import Relief, shared_of
+from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
+from projections.scheduling.readiness import kept_from_starting
+from projections.scheduling.records import JobRecord
+from projections.scheduling.request import Request
+from projections.scheduling.state import State
+from projections.scheduling.watches import order_of
+
+SUSP_PREEMPT: Final = "SUSP_PREEMPT"
+TERM_PREEMPT: Final = "TERM_PREEMPT"
+SLOT_CODES: Final = frozenset(
+    {
+        ReasonCode.HOST_SLOTS,
+        ReasonCode.JOB_NO_SPAN,
+        ReasonCode.JOB_SPREAD_TASK,
+        ReasonCode.QUE_HOST_JLIMIT,
+        ReasonCode.QUE_PROC_JLIMIT,
+        ReasonCode.USER_PROC_JLIMIT,
+        ReasonCode.HOST_USR_JLIMIT,
+    }
+)
+
+Rank = tuple[int, ...]
+Chosen = tuple[list[JobRecord], Allocation]
+
+
+class Preemption:
+    """
+    Preempt in one session. Made afresh for each.
+
+    Args:
+        state: The core's state.
+        runner: Places requests, on trial too.
+        decide: Takes a decision and applies it at once.
+        now_us: The session's time.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        runner: PlacementRunner,
+        decide: Callable[[str, Event], None],
+        now_us: int,
+    ) -> None:
+        self._state = state
+        self._runner = runner
+        self._decide = decide
+        self._now_us = now_us
+
+    # -- what a job may take
+
+    def ground(self, job: JobRecord) -> Ground | None:
+        """
+        Return the hosts as they are for a job: with what its own victims gave back, without what is
+        held for others. None when they are as everybody sees them.
+        """
+        state = self._state
+        if not state.keepers and not (state.victims and state.preys_of(job.spec.queue)):
+            return None
+        return self._ground_of(self._relief_of(job))
+
+    def _ground_of(self, relief: Relief, host: int | None = None) -> Ground:
+        ground = Ground(self._state.capacity)
+        ground.differ(relief)
+        if host is not None:
+            ground.only(host)
+        return ground
+
+    def _relief_of(self, job: JobRecord) -> Relief:
+        state = self._state
+        relief = Relief(state.capacity)
+        preys = state.preys_of(job.spec.queue)
+        holders = self._holders()
+        for victim in state.victims.values():
+            if not victim.is_aside:
+                continue
+            holder = holders.get(victim.preemptor)
+            is_open = holder is None and victim.spec.queue in preys
+            if holder is job or is_open:
+                relief.give_slots(victim)
+        for holder in state.keepers.values():
+            if holder is not job:
+                self._hold(relief, holder)
+        return relief
+
+    def _holders(self) -> dict[str, JobRecord]:
+        return {job.job_id: job for job in self._state.keepers.values()}
+
+    def _victims_of(self, job: JobRecord) -> list[JobRecord]:
+        """
+        Return the jobs that have stopped for a job, or are about to.
+        """
+        return [
+            victim
+            for victim in self._state.victims.values()
+            if victim.preemptor == job.job_id and not victim.resume_order
+        ]
+
+    def _hold(self, relief: Relief, holder: JobRecord) -> None:
+        """
+        Take for a preemptor what it needs beyond what its victims still seem to have.
+        """
+        assert holder.keeps is not None, holder.stream
+        covered = Relief(self._state.capacity)
+        for victim in self._victims_of(holder):
+            if victim.is_aside:
+                covered.give_slots(victim)
+            else:
+                covered.give_all(victim, is_ended=bool(victim.kill_order))
+        relief.take_slots(np.maximum(self._slots_of(holder.keeps) - covered.slots, 0))
+        for number, _, amounts in holder.keeps.shares():
+            for amount in amounts:
+                known = covered.charged.get(amount.resource)
+                less = 0 if known is None else int(known[number])
+                relief.take_amount(amount.resource, number, max(0, amount.milli - less))
+        for (name, place), milli in shared_of(holder.keeps.shared).items():
+            less = covered.shared.get((name, place), 0)
+            relief.take_shared(name, place, max(0, milli - less))
+
+    def _slots_of(self, allocation: Allocation) -> Column:
+        slots = np.zeros(self._state.capacity.hosts, np.int64)
+        for run in allocation.runs:
+            slots[run.first : run.first + run.hosts] += run.tasks
+        return slots
+
+    # -- stopping
+
+    def end_idle_holds(self) -> None:
+        """
+        Hold nothing any more for preemptors that can't be tried now.
+        """
+        state = self._state
+        for job in sorted(state.keepers.values(), key=order_of):
+            if not state.is_ready(job) or state.waits_to_be_ready(job):
+                self._decide(job.stream, JobPreemptionEnded())
+
+    def find(self, job: JobRecord, outcome: Pending) -> bool:
+        """
+        Stop the fewest jobs that let this one start, whose placement has just failed.
+
+        Returns:
+            Whether its request isn't proved impossible by this: it waits for victims to stop, or
+            what was held for it has just become free.
+        """
+        found = self._search(job, outcome)
+        if found is None:
+            if job.keeps is None:
+                return False
+            self._decide(job.stream, JobPreemptionEnded())
+            return True
+        victims, allocation = found
+        if victims or job.keeps is None:
+            ids = tuple(victim.job_id for victim in victims)
+            self._decide(job.stream, JobPreemptionPlanned(allocation=allocation, victims=ids))
+        for victim in victims:
+            self._order(victim, job)
+        return True
+
+    def _search(self, job: JobRecord, outcome: Pending) -> Chosen | None:
+        """
+        Return whom to stop, nobody when those are enough that are about to; None when nobody helps.
+        """
+        if not self._may_preempt(job, outcome):
+            return None
+        request = self._state.request_of(job)
+        base = self._relief_of(job)
+        coming = [victim for victim in self._victims_of(job) if not victim.is_aside]
+        for victim in coming:
+            base.give_all(victim, is_ended=bool(victim.kill_order))
+        if coming:
+            allocation = self._trial(request, base, ())
+            if allocation is not None:
+                return [], allocation
+        candidates = self._candidates(job)
+        if not candidates or self._trial(request, base, candidates) is None:
+            return None
+        on_host = self._fewest_on_one_host(job, request, base, candidates)
+        is_serial = all(
+            sum(part.tasks_max for part in branch.parts) == 1 for branch in request.branches
+        )
+        if on_host is not None and is_serial:
+            return on_host
+        spread = self._fewest(request, base, candidates)
+        if on_host is None or (spread is not None and len(spread[0]) < len(on_host[0])):
+            return spread
+        return on_host
+
+    def _may_preempt(self, job: JobRecord, outcome: Pending) -> bool:
+        settings = self._state.settings().preemption
+        if outcome.has_failed or not self._state.preys_of(job.spec.queue):
+            return False
+        if self._now_us < job.queue_us + settings.delay_us:
+            return False
+        if kept_from_starting(self._state, job, self._now_us) is not None:
+            return False
+        if settings.trigger is Trigger.ANY:
+            return True
+        return any(
+            reason.code in SLOT_CODES or reason.resource in settings.resources
+            for reason in outcome.reasons()
+        )
+
+    # -- whom
+
+    def _candidates(self, job: JobRecord) -> list[JobRecord]:
+        """
+        Return the jobs that may be stopped for this one, in order of their rank.
+        """
+        preys = self._state.preys_of(job.spec.queue)
+        found = [
+            other
+            for other in self._state.live.values()
+            if other.spec.queue in preys and self._may_be_victim(other, job)
+        ]
+        return sorted(found, key=lambda other: self._rank(other, job))
+
+    def _may_be_victim(self, other: JobRecord, job: JobRecord) -> bool:
+        is_ordered = other.kill_order or other.suspend_order or other.resume_order
+        is_wanted = other.kill_actor is None and other.stop_actor is None and not other.requeue_why
+        if other.state is not JobState.RUN or is_ordered or not is_wanted:
+            return False
+        if other.allocation is None or other.allocation.is_exclusive:
+            return False
+        return job.job_id not in other.spared_from and not self._is_protected(other)
+
+    def _is_protected(self, other: JobRecord) -> bool:
+        settings = self._state.settings().preemption
+        if settings.times_max is not None and other.preemptions >= settings.times_max:
+            return True
+        if self._now_us < other.since_us + settings.no_interval_us:
+            return True
+        limit_us = self._state.run_limit_us(other)
+        if limit_us is None:
+            return False
+        run_us = self._run_us(other)
+        has_run_long = bool(settings.no_run_us) and run_us >= settings.no_run_us
+        ends_soon = bool(settings.no_finish_us) and limit_us - run_us <= settings.no_finish_us
+        return has_run_long or ends_soon
+
+    def _run_us(self, job: JobRecord) -> int:
+        return job.run_us + self._now_us - job.since_us
+
+    def _class(self, other: JobRecord, job: JobRecord) -> Rank:
+        """
+        Return what ranks a victim before the work that is lost: the preference of its queue, its
+        queue's priority, its own; or how long it has run, where that comes first.
+        """
+        queue = self._state.queue_of(job).spec
+        prey = self._state.queue_of(other).spec
+        names = queue.preemptible_queues
+        preference = 0 if names is None else names.preference_of(other.spec.queue)
+        if queue.preempt_policy is PreemptPolicy.LEAST_RUN_TIME:
+            return (-preference, prey.priority, self._run_us(other))
+        wish, most = other.spec.user_priority, prey.user_priority_max
+        return (-preference, prey.priority, wish if most is None else min(wish, most))
+
+    def _rank(self, other: JobRecord, job: JobRecord) -> Rank:
+        start_us = other.dispatch_us if other.start_us is None else other.start_us
+        return (*self._class(other, job), -(start_us or 0), -other.number, -other.index)
+
+    # -- how few
+
+    def _trial(
+        self,
+        request: Request,
+        base: Relief,
+        victims: list[JobRecord] | tuple[JobRecord, ...],
+        host: int | None = None,
+    ) -> Allocation | None:
+        """
+        Place a request as if these victims had stopped, on one host alone or on all.
+        """
+        relief = base.copy()
+        for victim in victims:
+            ends = self._state.queue_of(victim).spec.on_preempt is not OnPreempt.SUSPEND
+            relief.give_all(victim, is_ended=ends)
+        ground = self._ground_of(relief, host)
+        try:
+            outcome = self._runner.place_on(ground, request, self._state.settings().allocators)
+        except InvariantBroken:
+            raise
+        except Exception:  # noqa: BLE001 - a plug-in that fails on trial suspends nobody
+            return None
+        return outcome.allocation if isinstance(outcome, Placed) else None
+
+    def _fewest(
+        self, request: Request, base: Relief, ranked: list[JobRecord], host: int | None = None
+    ) -> Chosen | None:
+        """
+        Return the victims that are needed: add them in order of their rank until the job can be
+        placed, then drop, last added first, each that isn't needed.
+
+        Equivalent to: add one at a time. Differs in: how many must be added is found by bisection,
+        since a job that can be placed can be placed too when more is free.
+        """
+        allocation = self._trial(request, base, ranked, host)
+        if allocation is None:
+            return None
+        low, high = 1, len(ranked)
+        while low < high:
+            middle = (low + high) // 2
+            found = self._trial(request, base, ranked[:middle], host)
+            if found is None:
+                low = middle + 1
+            else:
+                high, allocation = middle, found
+        chosen = ranked[:high]
+        for victim in reversed(ranked[:high]):
+            rest = [each for each in chosen if each is not victim]
+            found = self._trial(request, base, rest, host) if rest else None
+            if found is not None:
+                chosen, allocation = rest, found
+        return chosen, allocation
+
+    def _fewest_on_one_host(
+        self, job: JobRecord, request: Request, base: Relief, ranked: list[JobRecord]
+    ) -> Chosen | None:
+        """
+        Return the victims on the host that needs the fewest, ties by the rank of their kind, then by
+        host order; None when no host alone suffices.
+        """
+        best: tuple[int, list[Rank], int] | None = None
+        found: Chosen | None = None
+        for least, kind, host, on_host in sorted(
+            self._hosts_to_try(job, request, base, ranked), key=lambda entry: entry[:3]
+        ):
+            if best is not None and (least, [kind], host) > best:
+                break
+            chosen = self._fewest(request, base, on_host, host)
+            if chosen is None:
+                continue
+            kinds = sorted((self._class(each, job) for each in chosen[0]), reverse=True)
+            key = (len(chosen[0]), kinds, host)
+            if best is None or key < best:
+                best, found = key, chosen
+        return found
+
+    def _hosts_to_try(
+        self, job: JobRecord, request: Request, base: Relief, ranked: list[JobRecord]
+    ) -> Iterator[tuple[int, Rank, int, list[JobRecord]]]:
+        """
+        Yield hosts where the tasks may fit: how many victims are needed at least, the best kind of
+        victim, the host, and its candidates in order of their rank.
+        """
+        capacity = self._state.capacity
+        usable = self._ground_of(base).usable
+        tasks = min(sum(part.tasks_min for part in branch.parts) for branch in request.branches)
+        matching = self._matching(request)
+        on_hosts: dict[int, list[tuple[JobRecord, int]]] = {}
+        for other in ranked:
+            for number, count, _ in other.allocation.shares() if other.allocation else ():
+                on_hosts.setdefault(number, []).append((other, count))
+        for number in sorted(on_hosts):
+            counts = sorted((count for _, count in on_hosts[number]), reverse=True)
+            missing = tasks - int(usable[number])
+            if not capacity.takes_jobs[number] or not matching[number] or sum(counts) < missing:
+                continue
+            least = 1
+            while sum(counts[:least]) < missing:
+                least += 1
+            victims = [other for other, _ in on_hosts[number]]
+            yield least, self._class(victims[0], job), number, victims
+
+    def _matching(self, request: Request) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """
+        Return the hosts that match what never changes of a simple select; all for any other.
+        """
+        capacity = self._state.capacity
+        if len(request.branches) > 1 or len(request.branches[0].parts) > 1:
+            return np.ones(capacity.hosts, np.bool_)
+        static = tuple(
+            each for each in request.branches[0].parts[0].conditions if each.is_static
+        )
+        if not static:
+            return np.ones(capacity.hosts, np.bool_)
+        return capacity.selector.static(static)
+
+    # -- orders
+
+    def _order(self, victim: JobRecord, job: JobRecord) -> None:
+        """
+        Order a victim's worker to stop it, or to end it where its queue says so.
+        """
+        assert victim.allocation is not None, victim.stream
+        state = self._state
+        worker = state.hosts[victim.allocation.runs[0].first]
+        number = worker.last_order + 1
+        on_preempt = state.queue_of(victim).spec.on_preempt
+        event: Event
+        if on_preempt is OnPreempt.SUSPEND:
+            is_lsf = state.settings().preemption.signals is SuspendSignals.LSF
+            is_serial = victim.allocation.tasks() == 1
+            event = JobSuspendOrdered(
+                attempt=victim.attempt,
+                worker=worker.name,
+                order_number=number,
+                why=SUSP_PREEMPT,
+                signal="SIGSTOP" if is_lsf and is_serial else "SIGTSTP",
+                preemptor=job.job_id,
+            )
+        else:
+            event = JobKillOrdered(
+                attempt=victim.attempt,
+                worker=worker.name,
+                order_number=number,
+                why=TERM_PREEMPT,
+                preemptor=job.job_id,
+                requeue=on_preempt is OnPreempt.REQUEUE,
+            )
+        self._decide(victim.stream, event)
+
+    # -- going on
+
+    def let_go_on(self) -> None:
+        """
+        Resume the victims whose resources are free again: higher queues first, then those that were
+        started earlier. Work that may preempt them has had its turn; all other work couldn't take
+        their slots.
+        """
+        state = self._state
+        holders = self._holders()
+        waiting = [
+            victim
+            for victim in state.victims.values()
+            if victim.is_aside and victim.preemptor not in holders and self._may_go_on(victim)
+        ]
+        blocked = np.zeros(state.capacity.hosts, np.bool_)
+        for victim in sorted(waiting, key=self._resume_order):
+            own = self._hosts_of(victim)
+            if not (blocked & own).any() and self._fits_again(victim):
+                self._resume(victim)
+            else:
+                blocked |= own
+
+    def _may_go_on(self, victim: JobRecord) -> bool:
+        is_wanted = victim.stop_actor is None and victim.kill_actor is None
+        is_open = self._state.run_windows_open.get(victim.spec.queue, True)
+        is_ordered = victim.kill_order or victim.suspend_order or victim.resume_order
+        return victim.state is JobState.SSUSP and is_wanted and is_open and not is_ordered
+
+    def _resume_order(self, victim: JobRecord) -> Rank:
+        priority = self._state.queue_of(victim).spec.priority
+        start_us = victim.dispatch_us if victim.start_us is None else victim.start_us
+        return (-priority, start_us or 0, victim.number, victim.index)
+
+    def _hosts_of(self, job: JobRecord) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        assert job.allocation is not None, job.stream
+        return self._slots_of(job.allocation) > 0
+
+    def _fits_again(self, victim: JobRecord) -> bool:
+        """
+        Say whether what a victim gave back is free again, and held for nobody.
+        """
+        state, capacity = self._state, self._state.capacity
+        assert victim.allocation is not None, victim.stream
+        relief = Relief(capacity)
+        for other in state.victims.values():
+            if other.is_aside:
+                relief.give_slots(other)
+        for holder in state.keepers.values():
+            self._hold_in_full(relief, holder)
+        free = capacity.slots - capacity.used + relief.slots
+        if (free < self._slots_of(victim.allocation))[self._hosts_of(victim)].any():
+            return False
+        ground = self._ground_of(relief)
+        for number, name, charged, _ in capacity.released_by(victim):
+            column = capacity.resources[name]
+            held = relief.charged[name][number] if name in relief.charged else 0
+            if column.total[number] - column.charged[number] + held < charged:
+                return False
+        needs = shared_of(
+            each for each in victim.allocation.shared if each.resource in capacity.released
+        )
+        return all(
+            place >= len(ground.left(name)) or ground.left(name)[place] >= milli
+            for (name, place), milli in needs.items()
+        )
+
+    def _hold_in_full(self, relief: Relief, holder: JobRecord) -> None:
+        """
+        Take for a preemptor what it needs beyond what those of its victims have that still run.
+        """
+        self._hold(relief, holder)
+        for victim in self._victims_of(holder):
+            if victim.is_aside:
+                # Their slots were given back above, and cover what the preemptor needs.
+                covered = self._slots_of(victim.allocation) if victim.allocation else 0
+                relief.slots -= covered
+
+    def _resume(self, victim: JobRecord) -> None:
+        assert victim.allocation is not None, victim.stream
+        worker = self._state.hosts[victim.allocation.runs[0].first]
+        event = JobResumeOrdered(
+            attempt=victim.attempt, worker=worker.name, order_number=worker.last_order + 1
+        )
+        self._decide(victim.stream, event)

@@ -18,6 +18,7 @@ from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.orders import Orders
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
 from projections.scheduling.placement.shortages import identity_of
+from projections.scheduling.preemption import Preemption
 from projections.scheduling.readiness import (
     READY,
     can_never_start,
@@ -66,6 +67,7 @@ class Session:
         self._dispatches = 0
         self._left = state.settings().session_max_decisions
         self._unsat: dict[str, int] = {}
+        self._preemption = Preemption(state, runner, self._decided, now_us)
 
     def hold(self) -> bool:
         """
@@ -79,11 +81,16 @@ class Session:
         changed = note_windows(state, self._now_us)
         if state.timed_hosts:
             state.note_hosts(self._now_us)
+        changed = changed or state.settings().preemption.opens_with_time
         if state.limits.note_time(self._now_us) or changed:
             state.capacity.freed += 1
+        if state.put_back:
+            state.consider_put_back()
         if state.has_orders_to_give(self._now_us):
             Orders(state, self._decided, self._now_us).carry_out()
         became_ready = self._check_readiness() if state.unchecked else []
+        if state.keepers:
+            self._preemption.end_idle_holds()
         picker = state.picker
         picker.begin_session()
         while self._left > 0 and (job := picker.next_job()) is not None:
@@ -94,11 +101,13 @@ class Session:
         picker.end_session()
         if self._left <= 0:
             return False
+        if state.victims:
+            self._preemption.let_go_on()
         if became_ready:
             self._leave_old_reasons(became_ready)
         self._note_blocker()
         self._forget_jobs()
-        return True
+        return not state.put_back
 
     def _decided(self, stream: str, event: Event) -> None:
         self._left -= 1
@@ -183,6 +192,9 @@ class Session:
             self._dispatches += 1
             self._decided(job.stream, event)
             return True
+        is_open = self._preemption.find(job, outcome)
+        # What is held for the job is part of what it asks for.
+        request = self._state.request_of(job)
         try:
             number = self._set_of(request.fingerprint, outcome, job)
         except InvariantBroken:
@@ -190,7 +202,7 @@ class Session:
         except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
             outcome = _failed(failure)
             number = self._set_of(request.fingerprint, outcome, job)
-        if not (outcome.has_failed or self._state.is_plain):
+        if not (outcome.has_failed or is_open or self._state.is_plain):
             self._unsat[request.fingerprint] = number
         self._pend(job, number)
         return False
@@ -208,7 +220,11 @@ class Session:
         if kept is not None:
             return Pending((kept.code, kept.detail), lambda: (kept,))
         try:
-            return self._runner.place(request, self._state.settings().allocators)
+            ground = self._preemption.ground(job)
+            chain = self._state.settings().allocators
+            if ground is not None:
+                return self._runner.place_on(ground, request, chain)
+            return self._runner.place(request, chain)
         except InvariantBroken:
             raise
         except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on

@@ -9,7 +9,6 @@ the function that began them.
 from __future__ import annotations
 
 import os
-import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,14 +37,18 @@ from store.embedded.layout import (
     number_of,
 )
 from store.embedded.marker import read_marker, write_marker
-from store.embedded.preflight import DATA_FILE, check_data_file, refuse_network_file_system
+from store.embedded.preflight import (
+    DATA_FILE,
+    check_data_file,
+    is_blank,
+    is_read_only_medium,
+    refuse_loose_permissions,
+    refuse_network_file_system,
+)
 from store.embedded.settings import Settings
 from store.os_errors import unavailable
 
 DATABASES_MAX = 128
-BLANK_BYTES_MAX = 64 << 10
-"""No creation writes more before the marker is there."""
-BOTH_METAS_BYTES = 8192
 ENGINE_VERSION = 0
 """New files are of engine 0.9, which every tool reads; an existing file says its own."""
 
@@ -147,13 +150,15 @@ class Environment:
                 raise unavailable(self.path, error) from None
         if not self.settings.allow_network:
             refuse_network_file_system(directory)
+        if not self.settings.readonly:
+            refuse_loose_permissions(directory)
         marked = read_marker(directory)
         if marked is not None and log_id is not None and marked != log_id:
             raise Corrupt("foreign", None, f"the log {log_id}", f"the log {marked}", self.path)
         data = directory / DATA_FILE
         if marked is None and not data.exists() and (not create or self.settings.readonly):
             raise StoreUnavailable("no log", self.path, "there is no data file")
-        if marked is None and create and _is_blank(data):
+        if marked is None and create and is_blank(data):
             data.unlink()  # A creation cut short: with an event in it there would be a marker.
         check_data_file(directory, log_id=marked, thorough=thorough)
         return marked
@@ -177,7 +182,7 @@ class Environment:
                 mode=settings.mode,
                 max_readers=settings.readers_max,
                 max_dbs=DATABASES_MAX,
-                lock=not (settings.readonly and _is_read_only_medium(settings.path)),
+                lock=not (settings.readonly and is_read_only_medium(settings.path)),
             )
         except lmdb.LockError as error:
             hint = "Processes in different containers (pid namespaces) can't share a log."
@@ -462,41 +467,6 @@ class Environment:
                 _registry.pop(self.settings.path, None)
                 with self._writer:
                     self.handle.close()
-
-
-def _is_blank(data_file: Path) -> bool:
-    """
-    Say whether a data file is there and holds nothing, as after a power loss at its creation.
-    """
-    size = data_file.stat().st_size if data_file.exists() else BLANK_BYTES_MAX + 1
-    if size > BLANK_BYTES_MAX:
-        return False
-    return size < BOTH_METAS_BYTES or not any(data_file.read_bytes())
-
-
-def _is_read_only_medium(directory: Path) -> bool:
-    """
-    Say whether the file system is mounted read-only: then nobody writes, and no lock file can be
-    opened.
-    """
-    try:
-        return bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
-    except OSError:
-        return False
-
-
-def refuse_loose_permissions(directory: Path) -> None:
-    """
-    Refuse a directory in which everybody may write.
-
-    Raises:
-        StoreUnavailable: It is one.
-    """
-    mode = directory.stat().st_mode
-    if mode & stat.S_IWOTH:
-        detail = f"mode {stat.S_IMODE(mode):o} lets everybody write"
-        hint = "Take the right to write from others."
-        raise StoreUnavailable("permission", str(directory), detail, hint)
 
 
 def _mark_inherited() -> None:

@@ -8,6 +8,7 @@ Only plain reading of bytes happens here; nothing can crash. The full walk over 
 from __future__ import annotations
 
 import os
+import stat
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,10 @@ _DATA_VERSION = 1
 _PAGE_HEADER = 16
 _META = struct.Struct("=IIQQ48s48sQQ")
 _PAGE_SIZES = (4096, 8192, 16384, 32768, 65536, 2048, 1024, 512)
+
+BLANK_BYTES_MAX = 64 << 10
+"""No creation writes more before the marker is there."""
+BOTH_METAS_BYTES = 8192
 
 NETWORK_FILE_SYSTEMS = frozenset(
     "nfs nfs4 cifs smb3 smbfs ncpfs afs ceph lustre gpfs beegfs glusterfs pvfs2 orangefs 9p sshfs "
@@ -177,3 +182,38 @@ def file_system_of(directory: Path) -> str:
         if fields.split()[2] == wanted:
             return rest.split()[0]
     return ""
+
+
+def is_blank(data_file: Path) -> bool:
+    """
+    Say whether a data file is there and holds nothing, as after a power loss at its creation.
+    """
+    size = data_file.stat().st_size if data_file.exists() else BLANK_BYTES_MAX + 1
+    if size > BLANK_BYTES_MAX:
+        return False
+    return size < BOTH_METAS_BYTES or not any(data_file.read_bytes())
+
+
+def is_read_only_medium(directory: Path) -> bool:
+    """
+    Say whether the file system is mounted read-only: then nobody writes, and no lock file can be
+    opened.
+    """
+    try:
+        return bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
+def refuse_loose_permissions(directory: Path) -> None:
+    """
+    Refuse a directory in which everybody may write.
+
+    Raises:
+        StoreUnavailable: It is one.
+    """
+    mode = directory.stat().st_mode
+    if mode & stat.S_IWOTH:
+        detail = f"mode {stat.S_IMODE(mode):o} lets everybody write"
+        hint = "Take the right to write from others."
+        raise StoreUnavailable("permission", str(directory), detail, hint)

@@ -263,6 +263,19 @@ def test_no_permission_is_named(directory: Path) -> None:
     assert ["StoreUnavailable permission"] * 2 == told.splitlines()
 
 
+def test_a_directory_in_which_everybody_may_write_is_refused(directory: Path) -> None:
+    """
+    Anybody could put another history there.
+    """
+    directory.chmod(0o777)
+    with pytest.raises(StoreUnavailable) as caught:
+        EventLog.open(directory, writable=True)
+    directory.chmod(0o700)
+
+    assert "permission" == caught.value.resource
+    EventLog.open(directory, writable=True).close()
+
+
 @pytest.mark.needs_root
 def test_a_log_on_a_read_only_file_system_is_read_and_not_written(tmp_path: Path) -> None:
     """

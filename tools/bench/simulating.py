@@ -22,6 +22,7 @@ from store.log import EventLog
 from store.snapshots import SnapshotStore
 from tools.bench.bare_loop import bare_jobs_per_s
 from tools.bench.frame import REPO, Figure, Reading, trace_path
+from tools.collecting import collect_rarely
 
 TRACE = "pwa-swf/LANL-CM5-1994-4.1-cln.swf.gz"
 PICKER = "strict_fcfs"
@@ -42,6 +43,7 @@ def simulate(folder: Path) -> dict[str, float]:
         settings = simulation_settings(PICKER, ("parjob", "fill"))
         snapshots = SnapshotStore(folder / "snapshots", log_id=log_id)
         simulation = Simulation(workload, cluster, log, settings=settings, snapshots=snapshots)
+        collect_rarely()
         begin = time.perf_counter()
         result = simulation.run()
         spent_s = time.perf_counter() - begin

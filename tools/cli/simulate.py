@@ -18,6 +18,7 @@ import click
 from domain.errors import Refused
 from tools.cli.options import json_option
 from tools.cli.output import counted, note, say, say_json, show_duration, show_kib
+from tools.collecting import collect_rarely
 
 if TYPE_CHECKING:
     from replay.cluster_spec import ClusterSpec
@@ -213,6 +214,7 @@ def _simulated(
         simulation = Simulation(
             workload, hosts, log, settings=settings, plugins=plugins, on_progress=step
         )
+        collect_rarely()
         result = simulation.run()
         elapsed_us = (time.perf_counter_ns() - began_ns) // 1000
         return Run(workload, hosts, result, elapsed_us, log.info().bytes)

@@ -12,7 +12,7 @@ from pathlib import Path
 import lmdb
 
 from domain.errors import Conflict, Corrupt, NotFound, Refused
-from store.embedded.environment import Environment, acquire
+from store.embedded.environment import Environment, acquire, is_open_elsewhere
 from store.embedded.journal import Journal
 from store.embedded.marker import sync_directory, write_marker
 from store.embedded.preflight import DATA_FILE
@@ -172,16 +172,11 @@ def _verified(directory: Path) -> VerifyReport:
 
 def _refuse_readers(directory: Path) -> None:
     """
-    Refuse while a reader is inside the old data file: it would go on with it for ever.
+    Refuse while a process has the old data file open: it would go on reading that one for ever.
     """
-    environment = acquire(Settings(directory, readonly=True), create=False)
-    try:
-        environment.handle.reader_check()
-        count, _ = environment.readers()
-    finally:
-        environment.release()
-    if count:
-        raise Conflict("the log is being read", "no reader", f"{count} open read transactions")
+    if is_open_elsewhere(directory):
+        hint = "Stop what follows the log first."
+        raise Conflict("the log is open for reading", "no reader", "another process", hint)
 
 
 def _report(report: VerifyReport, before: Path, after: Path) -> CopyReport:

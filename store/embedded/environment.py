@@ -8,6 +8,7 @@ the function that began them.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 from collections.abc import Iterator
@@ -479,6 +480,26 @@ def _mark_inherited() -> None:
         environment.is_dead = True
         _inherited[path] = environment
     _registry.clear()
+
+
+def is_open_elsewhere(directory: Path) -> bool:
+    """
+    Say whether any process, this one included, has the store of a directory open.
+
+    The engine holds a lock on the first byte of its lock file for as long as that.
+    """
+    with _registry_lock:
+        if directory in _registry:
+            return True
+        try:
+            with (directory / "lock.mdb").open("rb+") as file:
+                # Closing would drop this process's own locks; it has none, as the registry says.
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+    return False
 
 
 os.register_at_fork(after_in_child=_mark_inherited)

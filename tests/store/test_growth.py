@@ -4,6 +4,8 @@ Growth: archived events are read as before, backups are whole, nothing deletes b
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -194,6 +196,30 @@ def test_compacting_is_refused_while_somebody_writes(directory: Path) -> None:
     """
     with EventLog.open(directory, writable=True), pytest.raises(Conflict):
         compact(directory)
+
+
+def test_compacting_is_refused_while_another_process_has_it_open(directory: Path) -> None:
+    """
+    It would read the old file for ever, and never see a new event.
+    """
+    code = (
+        "import sys\nfrom store.log import EventLog\n"
+        "log = EventLog.open(sys.argv[1], writable=False)\n"
+        "print(log.head(), flush=True)\nsys.stdin.read()\n"
+    )
+    reader = subprocess.Popen(
+        [sys.executable, "-c", code, str(directory)], text=True, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, cwd=Path(__file__).resolve().parent.parent.parent,
+    )  # fmt: skip
+    assert reader.stdout is not None
+    assert "1200\n" == reader.stdout.readline()
+    try:
+        with pytest.raises(Conflict):
+            compact(directory)
+    finally:
+        reader.communicate(timeout=30)
+
+    assert 1200 == compact(directory).events
 
 
 def test_an_archived_log_is_exported_and_repaired_whole(tmp_path: Path, directory: Path) -> None:

@@ -27,6 +27,8 @@ from domain.events.jobs import (
     JobEnded,
     JobKillOrdered,
     JobPended,
+    JobPreemptionEnded,
+    JobPreemptionPlanned,
     JobRequeued,
     JobResumeOrdered,
     JobSuspendOrdered,
@@ -263,6 +265,13 @@ class Scenario:
             return f"{name} stop ordered on {event.worker}: {event.why}"
         if isinstance(event, JobResumeOrdered):
             return f"{name} resume ordered on {event.worker}"
+        if isinstance(event, JobPreemptionPlanned):
+            shares = self.state.host_names(event.allocation)
+            on = " ".join(f"{host}*{tasks}" for host, tasks in shares)
+            victims = ", ".join(self._name(job_stream(each)) for each in event.victims)
+            return f"{name} preempts {victims}: {on}"
+        if isinstance(event, JobPreemptionEnded):
+            return f"{name} gives up preempting"
         if isinstance(event, JobRequeued):
             return f"{name} requeued: {event.why}"
         if isinstance(event, JobsForgotten):

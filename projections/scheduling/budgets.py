@@ -208,6 +208,8 @@ def rules_of_limits(limits: Mapping[str, LimitSpec]) -> Iterator[Rule]:
                 hosts=limit.hosts,
                 basis=amount.basis,
                 windows=limit.windows,
+                # A limit of jobs never keeps one job from preempting another.
+                counts_preempted=amount.resource != JOBS,
             )
 
 

@@ -4,6 +4,9 @@ The moments that the core waits for: at each, a session may decide something wit
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from domain.job_states import JobState
 from domain.windows import next_change_us
 from projections.scheduling.orders import lost_since_us
 from projections.scheduling.state import State
@@ -23,6 +26,7 @@ def next_wakeup_us(state: State, now_us: int) -> int | None:
             if change is not None:
                 moments.append(change)
     moments += state.limits.changes_us(now_us)
+    moments += _preemptions_us(state)
     moments += state.host_moments_us(now_us)
     if state.stored.cluster is not None:
         grace_us = state.stored.cluster.lost_grace_us
@@ -30,3 +34,19 @@ def next_wakeup_us(state: State, now_us: int) -> int | None:
             lost_since_us(state, worker) + grace_us for worker in state.lost_hosts.values()
         ]
     return min((moment for moment in moments if moment > now_us), default=None)
+
+
+def _preemptions_us(state: State) -> Iterator[int]:
+    """
+    Yield the moments at which waiting jobs may begin to preempt, or running ones to be victims.
+    """
+    if state.stored.cluster is None:
+        return
+    settings = state.stored.cluster.preemption
+    if not settings.opens_with_time or not any(map(state.preys_of, state.stored.queues)):
+        return
+    for job in state.stored.jobs.values():
+        if job.state is JobState.PEND and settings.delay_us:
+            yield job.queue_us + settings.delay_us
+        elif job.state is JobState.RUN and settings.no_interval_us:
+            yield job.since_us + settings.no_interval_us

@@ -22,7 +22,7 @@ from domain.commands import (
 from domain.errors import Denied, Refused, XceError
 from domain.event import Value
 from tools.agent.protocol import LeaveRequest, ReportsRequest
-from tools.daemon import cluster_routes, job_routes
+from tools.daemon import cluster_routes, job_routes, policy_routes
 from tools.daemon.access import RIGHTS, Caller, caller_of, check_route
 from tools.daemon.bodies import (
     CloseRequest,
@@ -79,6 +79,16 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("POST", "/v1/queues/{name}/close"): Route(cluster_routes.set_queue("closed")),
     ("POST", "/v1/queues/{name}/activate"): Route(cluster_routes.set_queue("active")),
     ("POST", "/v1/queues/{name}/inactivate"): Route(cluster_routes.set_queue("inactive")),
+    ("GET", "/v1/definitions"): Route(policy_routes.list_definitions),
+    ("GET", "/v1/limits"): Route(policy_routes.list_limits),
+    **{
+        ("POST", f"/v1/define/{kind}"): Route(policy_routes.change(command), command)
+        for kind, command in policy_routes.DEFINE.items()
+    },
+    **{
+        ("POST", f"/v1/remove/{kind}"): Route(policy_routes.change(command), command)
+        for kind, command in policy_routes.REMOVE.items()
+    },
     ("POST", "/v1/shutdown"): Route(cluster_routes.shutdown),
     ("POST", "/v1/workers/join"): Route(cluster_routes.join, JoinWorker),
     ("POST", "/v1/workers/{name}/reports"): Route(cluster_routes.reports, ReportsRequest),

@@ -1,0 +1,98 @@
+"""
+Definitions on the command line: how they are said, and a live cluster that keeps to them.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from domain.errors import Refused
+from domain.limits import LimitSpec
+from domain.projects import ProjectSpec
+from domain.queues import QueueSpec
+from tests.tools import cli_harness as harness
+from tools.cli.policies import definition_of
+
+
+def test_a_limit_is_said_by_scopes_and_resources():
+    """
+    What isn't a scope is a resource with its amount.
+    """
+    texts = ("users=each all ~root", "slots=8", "mem=2GB", "hosts=each all", "swp=50%",
+             "tasks=1.5/processor", "windows=8:00-18:00")
+    spec = LimitSpec.model_validate_json(json.dumps(definition_of("limit", {}, texts)))
+
+    assert spec.users is not None
+    assert (True, "all ~root") == (spec.users.is_each, spec.users.names.text())
+    told = [(each.resource, each.milli, each.basis.value) for each in spec.amounts]
+    assert [
+        ("slots", 8_000, "absolute"),
+        ("mem", 2 * 1024 * 1024 * 1000, "absolute"),
+        ("swp", 50_000, "percent"),
+        ("tasks", 1_500, "per_processor"),
+    ] == told
+
+
+def test_what_isnt_said_stays_and_nothing_takes_it_away():
+    """
+    A definition is changed field by field, amount by amount.
+    """
+    first = definition_of("limit", {}, ("users=u1", "slots=8", "jobs=2"))
+    second = definition_of("limit", first, ("users=", "slots=", "jobs=3"))
+
+    spec = LimitSpec.model_validate_json(json.dumps(second))
+    assert spec.users is None
+    assert [("jobs", 3_000)] == [(each.resource, each.milli) for each in spec.amounts]
+
+
+def test_fields_of_other_kinds_are_values_or_texts():
+    """
+    A dot reaches inside.
+    """
+    queue = definition_of(
+        "queue", {}, ("priority=40", "limits.user_slots=10", "hosts=h1+2 others", "project=7")
+    )
+    spec = QueueSpec.model_validate_json(json.dumps(queue))
+    assert (40, "7", 10) == (spec.priority, spec.project, spec.limits.user_slots)
+
+    project = definition_of("project", {}, ("groups=g1 g2", "slots=5", "is_open=false"))
+    assert ("g1", "g2") == ProjectSpec.model_validate_json(json.dumps(project)).groups
+
+
+@pytest.mark.parametrize("text", ["slots", "=3", "slots=many", "mem=5XB"])
+def test_what_isnt_understood_is_refused(text):
+    """
+    One clear error, before anybody is asked.
+    """
+    with pytest.raises(Refused):
+        definition_of("limit", {}, (text,))
+
+
+@pytest.mark.slow
+def test_a_live_cluster_keeps_to_a_limit_until_it_is_removed(tmp_path):
+    """
+    The second job waits, is told why, and starts without the limit.
+    """
+    with harness.cluster(tmp_path, "--workers", "1", "--slots", "2") as live:
+        live.run("define", "limit", "l1", "users=each all", "jobs=1")
+        first = live.submit("--", harness.program("sleep"), "600")
+        second = live.submit("--", harness.program("sleep"), "600")
+        live.wait_state(first, "RUN")
+
+        limits = json.loads(live.run("limits", "--json").stdout)["limits"]
+        why = live.run("why", second).stdout
+        refused = live.run("define", "limit", "l2", "licences=1")
+
+        assert [("l1", "jobs", 1_000, 1_000)] == [
+            (each["limit"], each["resource"], each["used_milli"], each["most_milli"])
+            for each in limits
+        ]
+        assert "limit of jobs is reached (l1)" in why
+        assert 2 == refused.returncode
+        assert "amounts" in refused.stderr
+
+        live.run("remove", "limit", "l1")
+        live.wait_state(second, "RUN")
+        live.run("kill", first, second)

@@ -1,0 +1,131 @@
+"""
+Routes of what is defined: queues, users, groups, projects, limits, profiles, resources and the
+cluster's own settings; and of what of each limit is in use.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.requests import Request as HttpRequest
+
+from domain.commands import (
+    DefineCluster,
+    DefineGroup,
+    DefineLimit,
+    DefineProfile,
+    DefineProject,
+    DefineQueue,
+    DefineResource,
+    DefineUser,
+    RemoveGroup,
+    RemoveLimit,
+    RemoveProfile,
+    RemoveProject,
+    RemoveUser,
+)
+from domain.event import Value
+from projections.scheduling.budgets import PLENTY
+from projections.scheduling.state import State
+from tools.daemon.access import Caller
+from tools.daemon.handlers import Api, Handler
+from tools.daemon.requests import Command, Read, Reply
+
+DEFINE: Final[dict[str, type[Value]]] = {
+    "cluster": DefineCluster,
+    "queue": DefineQueue,
+    "resource": DefineResource,
+    "user": DefineUser,
+    "group": DefineGroup,
+    "project": DefineProject,
+    "limit": DefineLimit,
+    "profile": DefineProfile,
+}
+REMOVE: Final[dict[str, type[Value]]] = {
+    "user": RemoveUser,
+    "group": RemoveGroup,
+    "project": RemoveProject,
+    "limit": RemoveLimit,
+    "profile": RemoveProfile,
+}
+"""Kind of what is defined -> the command that is the body."""
+
+
+def change(command: type[Value]) -> Handler:
+    """
+    Return a handler that carries out the command in the body.
+    """
+
+    async def handler(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+        return await api.engine.ask(Command(await api.parsed(http, command), caller))
+
+    handler.__doc__ = (command.__doc__ or "").strip().partition("\n")[0]
+    return handler
+
+
+async def list_definitions(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    Give everything that is defined, as it was said.
+    """
+    return await api.engine.ask(Read(lambda engine: definitions(engine.core.state)))
+
+
+def definitions(state: State) -> dict[str, object]:
+    """
+    Return every definition, by kind and name.
+    """
+    stored = state.stored
+    found: dict[str, dict[str, Any]] = {
+        "queue": {name: queue.spec for name, queue in stored.queues.items()},
+        "resource": dict(stored.resources),
+        "user": dict(stored.users),
+        "group": dict(stored.groups),
+        "project": dict(stored.projects),
+        "limit": dict(stored.limits),
+        "profile": dict(stored.profiles),
+    }
+    plain: dict[str, object] = {
+        kind: {name: spec.model_dump(mode="json") for name, spec in specs.items()}
+        for kind, specs in found.items()
+    }
+    plain["cluster"] = stored.cluster.model_dump(mode="json") if stored.cluster else None
+    return {"definitions": plain}
+
+
+async def list_limits(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    List what of each limit is in use, of queues, users, groups and projects too.
+    """
+    return await api.engine.ask(Read(lambda engine: {"limits": limit_rows(engine.core.state)}))
+
+
+def limit_rows(state: State) -> list[dict[str, object]]:
+    """
+    Return each budget of which something is in use, on each host where each has its own.
+    """
+    budgets = {
+        budget.key: budget
+        for job in state.live.values()
+        for budget in state.limits.budgets_of(job.spec)
+    }
+    rows: list[dict[str, object]] = []
+    for key, used in state.limits.in_use().items():
+        budget = budgets.get(key)
+        if budget is None:
+            continue
+        most = state.limits.headroom(budget, is_empty=True)
+        for number, milli in enumerate(used):
+            is_whole = isinstance(most, int)
+            bound = most if isinstance(most, int) else int(most[number])
+            if milli:
+                rows.append(
+                    {
+                        "limit": key[0],
+                        "resource": key[1],
+                        "budget": key[2],
+                        "host": "" if is_whole else state.hosts[number].name,
+                        "used_milli": milli,
+                        "most_milli": None if bound == PLENTY else bound,
+                    }
+                )
+    return rows

@@ -28,6 +28,8 @@ from domain.errors import XceError
 from domain.events.workers import JobUsage
 from domain.job_states import ENDED, LIVE
 from domain.jobs import ExitRules, JobLimits
+from domain.name_lists import parse_names
+from domain.preemption import Preemption, Relation, Trigger
 from domain.queues import QueueSpec
 from domain.windows import parse_windows
 from projections.scheduling.core import Core
@@ -98,17 +100,43 @@ HOSTS = st.lists(st.tuples(st.integers(0, 6), st.sampled_from([None, 100, 250, 4
 CHAINS = st.sampled_from([("parjob", "fill"), ("fill",), ("parjob",)])
 PICKERS = st.sampled_from(["builtin_fcfs", "strict_fcfs"])
 LIMITS = st.sampled_from([1, 2, 5, 10_000])
+EITHER = Preemption(relation=Relation.EITHER)
+PREEMPTIONS = st.sampled_from(
+    [
+        None,
+        EITHER,
+        EITHER,
+        EITHER.model_copy(update={"resources": (MEM,)}),
+        EITHER.model_copy(update={"trigger": Trigger.SLOTS, "times_max": 1}),
+        EITHER.model_copy(update={"delay_us": 100 * SECOND_US}),
+        EITHER.model_copy(update={"no_interval_us": 100 * SECOND_US, "no_run_us": SECOND_US}),
+    ]
+)
+"""How jobs of the queue ``other`` may suspend those of ``normal``; None for not at all."""
 
 
 def scenarios_of(
-    hosts: list[Any], chain: tuple[str, ...], picker: str, most: int, *, plain: bool
+    hosts: list[Any],
+    chain: tuple[str, ...],
+    picker: str,
+    most: int,
+    preemption: Preemption | None = None,
+    *,
+    plain: bool,
 ) -> Scenario:
     """
     Return a scenario with hosts and two queues.
     """
-    chosen = some_settings(allocators=chain, picker=picker, session_max_decisions=most)
+    chosen = some_settings(
+        allocators=chain,
+        picker=picker,
+        session_max_decisions=most,
+        preemption=preemption or Preemption(),
+    )
     scenario = Scenario(chosen, plain=plain)
-    scenario.queue("other", 40)
+    preys = None if preemption is None else parse_names("all")
+    spec = QueueSpec(priority=40, preemptible_queues=preys)
+    scenario.command(DefineQueue(queue="other", spec=spec))
     for number, (slots, mem_mb) in enumerate(hosts):
         scenario.command(a_host(f"h{number}", slots, mem_mb))
     return scenario
@@ -224,20 +252,29 @@ def invariants(state: State) -> None:
         for number, tasks, _ in job.allocation.shares():
             used[number] += tasks
     assert (used == capacity.used).all()
+    for job in state.victims.values():
+        assert job.allocation is not None
+        for number, tasks, _ in job.allocation.shares() if job.is_aside else ():
+            used[number] -= tasks
     assert (used <= capacity.slots).all()
 
 
 @settings(max_examples=150)
-@given(HOSTS, CHAINS, PICKERS, LIMITS, STEPS)
+@given(HOSTS, CHAINS, PICKERS, LIMITS, PREEMPTIONS, STEPS)
 def test_the_fast_core_decides_as_the_literal_one(
-    hosts: list[Any], chain: tuple[str, ...], picker: str, most: int, steps: list[Any]
+    hosts: list[Any],
+    chain: tuple[str, ...],
+    picker: str,
+    most: int,
+    preemption: Preemption | None,
+    steps: list[Any],
 ) -> None:
     """
     Safety of every shortcut: the same commands give the same events, byte for byte, and the same
     state.
     """
-    fast = scenarios_of(hosts, chain, picker, most, plain=False)
-    slow = scenarios_of(hosts, chain, picker, most, plain=True)
+    fast = scenarios_of(hosts, chain, picker, most, preemption, plain=False)
+    slow = scenarios_of(hosts, chain, picker, most, preemption, plain=True)
     for step in [*steps, ("session",), ("session",)]:
         play(fast, step)
         play(slow, step)
@@ -247,18 +284,24 @@ def test_the_fast_core_decides_as_the_literal_one(
 
 
 @settings(max_examples=80)
-@given(HOSTS, CHAINS, PICKERS, LIMITS, STEPS, st.integers(0, 40))
+@given(HOSTS, CHAINS, PICKERS, LIMITS, PREEMPTIONS, STEPS, st.integers(0, 40))
 def test_a_restored_core_equals_the_one_that_went_on(
-    hosts: list[Any], chain: tuple[str, ...], picker: str, most: int, steps: list[Any], cut: int
+    hosts: list[Any],
+    chain: tuple[str, ...],
+    picker: str,
+    most: int,
+    preemption: Preemption | None,
+    steps: list[Any],
+    cut: int,
 ) -> None:
     """
     Snapshot + rest = full fold: state, indexes and later decisions are the same.
     """
-    kept = scenarios_of(hosts, chain, picker, most, plain=False)
+    kept = scenarios_of(hosts, chain, picker, most, preemption, plain=False)
     restored = None
     for place, step in enumerate([*steps, ("session",)]):
         if place == min(cut, len(steps)):
-            restored = scenarios_of(hosts, chain, picker, most, plain=False)
+            restored = scenarios_of(hosts, chain, picker, most, preemption, plain=False)
             restored.core = Core.restore(kept.core.snapshot())
             restored.now_us, restored.ids = kept.now_us, dict(kept.ids)
             mark = len(kept.log)
@@ -274,14 +317,19 @@ def test_a_restored_core_equals_the_one_that_went_on(
 
 
 @settings(max_examples=80)
-@given(HOSTS, CHAINS, PICKERS, LIMITS, STEPS)
+@given(HOSTS, CHAINS, PICKERS, LIMITS, PREEMPTIONS, STEPS)
 def test_folding_the_log_gives_the_state_and_its_indexes(
-    hosts: list[Any], chain: tuple[str, ...], picker: str, most: int, steps: list[Any]
+    hosts: list[Any],
+    chain: tuple[str, ...],
+    picker: str,
+    most: int,
+    preemption: Preemption | None,
+    steps: list[Any],
 ) -> None:
     """
     State = fold(events), and what is derived incrementally equals what is derived afresh.
     """
-    scenario = scenarios_of(hosts, chain, picker, most, plain=False)
+    scenario = scenarios_of(hosts, chain, picker, most, preemption, plain=False)
     for step in [*steps, ("session",)]:
         play(scenario, step)
     folded = Core()
@@ -295,16 +343,20 @@ def test_folding_the_log_gives_the_state_and_its_indexes(
 
 
 @settings(max_examples=60)
-@given(HOSTS, CHAINS, PICKERS, STEPS)
+@given(HOSTS, CHAINS, PICKERS, PREEMPTIONS, STEPS)
 def test_empty_sessions_change_no_decision(
-    hosts: list[Any], chain: tuple[str, ...], picker: str, steps: list[Any]
+    hosts: list[Any],
+    chain: tuple[str, ...],
+    picker: str,
+    preemption: Preemption | None,
+    steps: list[Any],
 ) -> None:
     """
     Conformance of the pickers: sessions that decide nothing, as a restored core knows, may be
     inserted anywhere.
     """
-    once = scenarios_of(hosts, chain, picker, 10_000, plain=False)
-    often = scenarios_of(hosts, chain, picker, 10_000, plain=False)
+    once = scenarios_of(hosts, chain, picker, 10_000, preemption, plain=False)
+    often = scenarios_of(hosts, chain, picker, 10_000, preemption, plain=False)
     for step in [*steps, ("session",)]:
         play(once, step)
         play(often, step)
@@ -316,14 +368,19 @@ def test_empty_sessions_change_no_decision(
 
 
 @settings(max_examples=60)
-@given(HOSTS, CHAINS, PICKERS, LIMITS, STEPS)
+@given(HOSTS, CHAINS, PICKERS, LIMITS, PREEMPTIONS, STEPS)
 def test_every_waiting_job_that_was_considered_has_a_reason(
-    hosts: list[Any], chain: tuple[str, ...], picker: str, most: int, steps: list[Any]
+    hosts: list[Any],
+    chain: tuple[str, ...],
+    picker: str,
+    most: int,
+    preemption: Preemption | None,
+    steps: list[Any],
 ) -> None:
     """
     The full list of reasons is never empty.
     """
-    scenario = scenarios_of(hosts, chain, picker, most, plain=False)
+    scenario = scenarios_of(hosts, chain, picker, most, preemption, plain=False)
     for step in [*steps, ("session",)]:
         play(scenario, step)
 

@@ -18,8 +18,8 @@ OURS = frozenset({*CODE_FOLDERS, "tests"})
 
 # What a deterministic fold may use; everything else of the standard library is refused there.
 CORE_MODULES = frozenset(
-    "__future__ bisect collections contextlib dataclasses enum functools hashlib heapq itertools "
-    "json math operator types typing".split()
+    "__future__ bisect collections contextlib dataclasses enum fractions functools hashlib heapq "
+    "itertools json math operator types typing".split()
 )
 # Clocks, files, sockets, environment and chance: never in the vocabulary.
 IMPURE_MODULES = frozenset(

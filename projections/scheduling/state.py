@@ -15,6 +15,7 @@ from domain.allocations import Allocation
 from domain.cluster import ClusterSettings
 from domain.effective import requirement_of
 from domain.errors import InvariantBroken, NotFound, Refused
+from domain.identity import ByIdentity
 from domain.ids import job_stream
 from domain.job_states import LIVE, JobState
 from domain.jobs import JobSpec
@@ -93,8 +94,10 @@ class State(Watches):
                 self.note_host(worker, stored.time_us)
                 self.capacity.set_status(worker)
         self.parsed: dict[tuple[str, ...], Requirement] = {}
-        self._texts: dict[int, tuple[Requirement, str]] = {}
-        self._merged: dict[tuple[int, str, str], tuple[Requirement | None, Requirement | None]] = {}
+        self._texts: ByIdentity[Requirement, str] = ByIdentity()
+        self._merged: dict[
+            tuple[str, str], ByIdentity[Requirement | None, Requirement | None]
+        ] = {}
         self._preys: dict[str, tuple[str, ...]] = {}
         self._catalogue: Catalogue | None = None
         self._vocabulary = 0
@@ -209,14 +212,13 @@ class State(Watches):
         )
         if requirement is None:
             return asking
-        text = self._texts.get(id(requirement))
+        text = self._texts.get(requirement)
         if text is None:
-            # The requirement is kept beside its text, so that no other can get its id.
-            text = self._texts[id(requirement)] = (requirement, text_of(requirement))
+            text = self._texts.put(requirement, text_of(requirement))
         # The submission itself may be what is being folded: the state's time is still before it.
         waited_us = max(self.session_us, self.stored.time_us, job.submit_us) - job.submit_us
         opened = open_branches_of(requirement, waited_us)
-        return replace(asking, text=text[1], open_branches=opened)
+        return replace(asking, text=text, open_branches=opened)
 
     def effective(self, job: JobRecord) -> JobSpec:
         """
@@ -241,24 +243,22 @@ class State(Watches):
         queue = self.stored.queues[spec.queue].spec
         if not spec.profile and queue.requirement is None and not queue.reservations:
             return spec.requirement
-        key = (id(spec.requirement), spec.profile, spec.queue)
-        known = self._merged.get(key)
-        if known is None:
-            try:
-                found = requirement_of(
-                    spec,
-                    self.stored.profiles.get(spec.profile),
-                    queue,
-                    queue_resreq=self.settings().queue_resreq,
-                    catalogue=self.catalogue,
-                )
-            except Refused:
-                if is_checked:
-                    raise
-                found = spec.requirement
-            # The job's own is kept beside it, so that no other can get its id.
-            known = self._merged[key] = (spec.requirement, found)
-        return known[1]
+        memo = self._merged.setdefault((spec.profile, spec.queue), ByIdentity())
+        if spec.requirement in memo:
+            return memo.get(spec.requirement)
+        try:
+            found = requirement_of(
+                spec,
+                self.stored.profiles.get(spec.profile),
+                queue,
+                queue_resreq=self.settings().queue_resreq,
+                catalogue=self.catalogue,
+            )
+        except Refused:
+            if is_checked:
+                raise
+            found = spec.requirement
+        return memo.put(spec.requirement, found)
 
     def note_vocabulary(self) -> None:
         """
@@ -287,7 +287,7 @@ class State(Watches):
         """
         Say whether a job with this very requirement was taken in before, under the same resources.
         """
-        return id(requirement) in self._texts
+        return requirement in self._texts
 
     def remember_parsed(self, texts: tuple[str, ...], requirement: Requirement) -> None:
         """

@@ -16,6 +16,8 @@ from domain.events.jobs import (
     JobEnded,
     JobFinished,
     JobKillOrdered,
+    JobPreemptionEnded,
+    JobPreemptionPlanned,
     JobResumed,
     JobResumeOrdered,
     JobResumeRequested,
@@ -25,10 +27,10 @@ from domain.events.jobs import (
     JobSuspendOrdered,
 )
 from domain.ids import job_of_stream
-from projections.audit.fold_intervals import enter, found, happen
+from projections.audit.fold_intervals import end_plan, enter, found, happen
 from projections.audit.fold_spec import amount_of, amounts_json, success_values
 from projections.audit.fold_state import ENDED, FoldState, LiveJob
-from projections.audit.rows.hosts import OrderRow, PreemptionRow
+from projections.audit.rows.hosts import OrderRow, PreemptionPlanRow, PreemptionRow
 from projections.audit.rows.jobs import AllocationRow, AttemptRow
 
 INTEGER_MAX = 2**63 - 1
@@ -160,6 +162,37 @@ def suspend_ordered(state: FoldState, e: Envelope, event: JobSuspendOrdered) -> 
             e.time_us,
         )
         _note_preemption(state, job.preemption)
+
+
+def preemption_planned(state: FoldState, e: Envelope, event: JobPreemptionPlanned) -> None:
+    """
+    Note what is held for a pending job while its victims stop.
+    """
+    job = found(state, e)
+    if job is None:
+        return
+    end_plan(state, job, e)
+    allocation = event.allocation
+    job.plan = PreemptionPlanRow(
+        job.row.job_id,
+        e.position,
+        e.time_us,
+        min(allocation.tasks(), INTEGER_MAX),
+        min(sum(run.hosts for run in allocation.runs), INTEGER_MAX),
+        state.hosts_text(allocation)[0],
+        json.dumps(event.victims),
+    )
+    state.written.changed["preemption_plans"][job.row.job_id, e.position] = job.plan
+
+
+def preemption_ended(state: FoldState, e: Envelope, event: JobPreemptionEnded) -> None:
+    """
+    Note that nothing is held for a job any more.
+    """
+    del event
+    job = found(state, e)
+    if job is not None:
+        end_plan(state, job, e)
 
 
 def _note_preemption(state: FoldState, row: PreemptionRow) -> None:
@@ -335,6 +368,8 @@ HANDLERS: dict[str, Any] = {
     JobDispatched.TYPE_CODE: dispatched,
     JobKillOrdered.TYPE_CODE: kill_ordered,
     JobStopRequested.TYPE_CODE: stop_requested,
+    JobPreemptionPlanned.TYPE_CODE: preemption_planned,
+    JobPreemptionEnded.TYPE_CODE: preemption_ended,
     JobSuspendOrdered.TYPE_CODE: suspend_ordered,
     JobSuspended.TYPE_CODE: suspended,
     JobResumeRequested.TYPE_CODE: resume_requested,

@@ -27,6 +27,7 @@ def enter(state: FoldState, job: LiveJob, e: Envelope, to: str) -> None:
     states[row.job_id, e.position] = job.state
     if to != "PEND":
         release(state, e, row.job_id)
+        end_plan(state, job, e)
     if to not in WAITING:
         end_wait(state, job, e)
 
@@ -61,6 +62,17 @@ def end_wait(state: FoldState, job: LiveJob, e: Envelope) -> None:
     job.wait.to_position, job.wait.to_us = e.position, e.time_us
     state.written.changed["waits"][job.wait.job_id, job.wait.from_position] = job.wait
     job.wait = None
+
+
+def end_plan(state: FoldState, job: LiveJob, e: Envelope) -> None:
+    """
+    End the time in which hosts were held for a job that suspends others, if they were.
+    """
+    if job.plan is None:
+        return
+    job.plan.to_position, job.plan.to_us = e.position, e.time_us
+    state.written.changed["preemption_plans"][job.plan.job_id, job.plan.from_position] = job.plan
+    job.plan = None
 
 
 def touch(state: FoldState, job: LiveJob, e: Envelope) -> None:

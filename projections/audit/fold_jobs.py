@@ -22,7 +22,7 @@ from domain.events.jobs import (
 )
 from domain.ids import job_id_of, job_of_stream, split_job_id
 from projections.audit.fold_attempts import end_attempt
-from projections.audit.fold_intervals import begin_wait, enter, found, happen, touch
+from projections.audit.fold_intervals import begin_wait, end_plan, enter, found, happen, touch
 from projections.audit.fold_reasons import release
 from projections.audit.fold_spec import ask_anew, asked, job_row
 from projections.audit.fold_state import KEY_INDEXES, WAITING, FoldState, LiveJob
@@ -90,6 +90,7 @@ def _change(state: FoldState, e: Envelope, job: LiveJob, columns: dict[str, SqlV
     ask_anew(state, e, job, columns)
     if job.row.state == "PEND":
         release(state, e, job.row.job_id)
+        end_plan(state, job, e)
         begin_wait(state, job, e, "new")
 
 

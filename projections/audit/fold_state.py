@@ -14,7 +14,13 @@ from typing import Any, Protocol
 from domain.allocations import Allocation
 from domain.ids import split_job_id
 from projections.audit.rows.events import SchedulerRunRow, SessionRow
-from projections.audit.rows.hosts import HostRow, HostStateRow, OrderRow, PreemptionRow
+from projections.audit.rows.hosts import (
+    HostRow,
+    HostStateRow,
+    OrderRow,
+    PreemptionPlanRow,
+    PreemptionRow,
+)
 from projections.audit.rows.jobs import AllocationRow, AttemptRow, JobRow, JobStateRow
 from projections.audit.rows.reasons import ListBlockerRow, ReasonSetRow, WaitRow
 from projections.audit.rows.settings import DefinitionRow
@@ -63,6 +69,7 @@ class LiveJob:
     attempt: AttemptRow | None = None
     allocations: list[AllocationRow] = field(default_factory=list)
     preemption: PreemptionRow | None = None
+    plan: PreemptionPlanRow | None = None
 
     def is_on(self, number: int) -> bool:
         """
@@ -176,6 +183,8 @@ class FoldState:
         lasting = "victim=? AND resumed_us IS NULL AND ended_us IS NULL"
         for preemption in self._all("preemptions", lasting, row.job_id):
             job.preemption = preemption
+        for plan in self._all("preemption_plans", "job_id=? AND to_position IS NULL", row.job_id):
+            job.plan = plan
         open_where = "job_id=? AND to_position IS NULL ORDER BY run_index"
         job.allocations = list(self._all("allocations", open_where, row.job_id))
         self.jobs[row.job_id] = job

@@ -150,6 +150,10 @@ _WORDS: dict[type[Event], Callable[[Any], str]] = {
     jobs.JobRequeued: lambda e: f"back to pending: {e.why}" + (", held" if e.hold else ""),
     jobs.JobStopRequested: lambda _: "asked to stop",
     jobs.JobResumeRequested: lambda _: "asked to go on",
+    jobs.JobPreemptionPlanned: lambda e: (
+        f"hosts are held for it while jobs {', '.join(e.victims)} stop"
+    ),
+    jobs.JobPreemptionEnded: lambda _: "no hosts are held for it any more",
     jobs.JobSuspendOrdered: _suspend_words,
     jobs.JobSuspended: lambda e: f"attempt {e.attempt} stopped",
     jobs.JobResumeOrdered: lambda e: (

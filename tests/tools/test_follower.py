@@ -11,22 +11,26 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from domain.envelope import Stamped
-from domain.errors import Conflict, NotFound, Refused
+from domain.errors import Conflict, NotFound, Refused, StoreUnavailable
+from domain.events.jobs import JobSubmitted
+from domain.jobs import JobSpec
 from projections.audit.compare import differences
 from projections.audit.read_model import ReadModel
 from projections.audit.reading import Reading
 from store.log import EventLog
 from tests.conftest import REPO
 from tests.projections.audit.driving import driven, some_actions
-from tools.follower.feed import catch_up, make_anew, open_checked
+from tools.follower.feed import catch_up, follow, make_anew, open_checked
 from tools.follower.place import Place, place_of
 
 DEADLINE_S = 30.0
@@ -324,3 +328,84 @@ def test_a_follower_of_the_wrong_log_ends_with_a_reason(log: EventLog) -> None:
 def _ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     _, complaints = process.communicate(timeout=DEADLINE_S)
     return process.returncode, complaints
+
+
+def followed(log: EventLog, place: Place, stop: threading.Event, troubles: list[Exception]) -> Any:
+    """
+    Return a thread that follows a log with a short patience.
+    """
+    thread = threading.Thread(
+        target=follow, args=(log, place, stop), kwargs={"trouble": troubles.append}
+    )
+    thread.start()
+    return thread
+
+
+@pytest.mark.slow
+@pytest.mark.needs_root
+def test_a_full_disk_is_waited_out_and_the_log_goes_on(log: EventLog, tmp_path: Path) -> None:
+    """
+    The tables' own small file system is full; when there is room again, nothing is missing (T29).
+    """
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], check=True)
+    stop, troubles, place = threading.Event(), [], Place(folder / "audit.db")
+    try:
+        catch_up(log, place)
+        (folder / "filler").write_bytes(b"x" * (3 * 2**20 - used_bytes(folder) - 65_536))
+        thread = followed(log, place, stop, troubles)
+        for number in range(1, 60):
+            log.append([a_wordy_job(900_000 + number)])
+        wait_until(lambda: bool(troubles))
+        appended_while_full = log.head()
+        (folder / "filler").unlink()
+        wait_until(lambda: position_of(place) == log.head())
+        stop.set()
+        thread.join()
+
+        assert isinstance(troubles[0], StoreUnavailable)
+        assert appended_while_full == log.head()
+        assert_equal_to_fresh(log, place, tmp_path)
+    finally:
+        stop.set()
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def used_bytes(folder: Path) -> int:
+    """
+    Return how many bytes of a file system are taken.
+    """
+    found = os.statvfs(folder)
+    return (found.f_blocks - found.f_bfree) * found.f_frsize
+
+
+def a_wordy_job(number: int) -> Stamped:
+    """
+    Return the submission of a job with a long name.
+    """
+    spec = JobSpec(user="ann", queue="normal", name="x" * 4_000)
+    return Stamped(
+        f"job:{number:010d}", 1, 10**12, "ann", "", JobSubmitted(spec=spec), ends_step=True
+    )
+
+
+@pytest.mark.slow
+def test_a_locked_file_is_waited_out(log: EventLog, tmp_path: Path) -> None:
+    """
+    Somebody's SQLite tool holds the write lock for a while; the log isn't held up by it.
+    """
+    place, stop, troubles = place_of(directory_of(log)), threading.Event(), []
+    catch_up(log, place)
+    other = sqlite3.connect(place.link.resolve(), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    thread = followed(log, place, stop, troubles)
+    log.append([a_wordy_job(900_000)])
+    wait_until(lambda: position_of(place) < log.head())
+    other.execute("ROLLBACK")
+    other.close()
+    wait_until(lambda: position_of(place) == log.head())
+    stop.set()
+    thread.join()
+
+    assert_equal_to_fresh(log, place, tmp_path)

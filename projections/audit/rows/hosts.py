@@ -123,3 +123,27 @@ class PreemptionRow:
     suspended_us: Annotated[int | None, "When it had stopped; NULL until then"] = None
     resumed_us: Annotated[int | None, "When it went on; NULL until then"] = None
     ended_us: Annotated[int | None, "When its execution ended meanwhile"] = None
+
+
+@table(
+    "preemption_plans",
+    key="job_id from_position",
+    fixed="from_us tasks host_count hosts victims",
+)
+@dataclass(slots=True)
+class PreemptionPlanRow:
+    """
+    One interval in which hosts were held for a pending job that suspends others.
+    """
+
+    job_id: Annotated[str, "Job that they are held for"]
+    from_position: Annotated[int, "Position of the decision"]
+    from_us: Annotated[int, "Begin"]
+    tasks: Annotated[int, "Tasks over all hosts"]
+    host_count: Annotated[int, "Hosts"]
+    hosts: Annotated[str, "Hosts with their tasks: 4*h1 2*h2..h9"]
+    victims: Annotated[str, "Ids of the jobs that were ordered to stop for it, as a JSON list"]
+    to_position: Annotated[
+        int | None, "Position of the event that ended it; NULL while it lasts"
+    ] = None
+    to_us: Annotated[int | None, "End; NULL while it lasts"] = None

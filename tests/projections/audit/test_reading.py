@@ -32,8 +32,8 @@ def reading(tmp_path: Path):
         "INSERT INTO about VALUES ('a', 'b')",
         "DROP TABLE jobs",
         "CREATE TEMP TABLE t (x)",
-        "ATTACH 'other.db' AS other",
-        "VACUUM INTO 'copy.db'",
+        "ATTACH 'FOLDER/other.db' AS other",
+        "VACUUM INTO 'FOLDER/copy.db'",
         "VACUUM",
         "PRAGMA query_only = OFF",
         "PRAGMA writable_schema = ON",
@@ -54,9 +54,12 @@ def test_nothing_but_reading_is_possible(reading: Reading, tmp_path: Path, query
     """
     before = sorted(path.name for path in tmp_path.iterdir())
     with pytest.raises(Refused) as refused:
-        list(reading.sql(query)[1])
+        list(reading.sql(query.replace("FOLDER", str(tmp_path)))[1])
 
     assert "query" == refused.value.field
+    if query.split(" ", maxsplit=1)[0] in ("ATTACH", "PRAGMA", "DROP", "DELETE", "INSERT"):
+        assert "must only read" in refused.value.rule
+    assert ["main"] == [row["name"] for row in reading.rows("PRAGMA database_list")]
     assert 1 == reading.value("SELECT count(*) FROM jobs")
     assert before == sorted(path.name for path in tmp_path.iterdir())
 

@@ -107,6 +107,8 @@ EXAMPLES: dict[str, tuple[str, Event]] = {
         ),
         ("worker:h1", workers.WorkerClosed(why="disk")),
         ("worker:h2", workers.WorkerOpened()),
+        (WAITS, jobs.JobPreemptionPlanned(allocation=dispatched(1).allocation, victims=("2",))),
+        ("job:0000000005", jobs.JobPreemptionEnded()),
         ("worker:h1", workers.WorkerConfigured(settings=HostSettings(is_locked=True))),
         ("worker:h1", workers.WorkerBecameUnreachable(silent_us=5)),
         ("worker:h3", workers.WorkerCameBack(incarnation=1)),
@@ -164,8 +166,10 @@ def a_history() -> Log:
     history.add("scheduler", started)
     for code in REMOVABLE:
         history.add(*defines(code, "known"))
-    for number in (1, 2, 3, 4):
+    for number in (1, 2, 3, 4, 5):
         history.job(number, hold=number == 3)
+    held = jobs.JobPreemptionPlanned(allocation=dispatched(1).allocation, victims=("2",))
+    history.add("job:0000000005", held)
     history.session(("reasons", short_of_slots(1)), (RUNS, dispatched(1)), (STOPPED, dispatched(1)))
     history.add(STOPPED, jobs.JobStopRequested(), "ann")
     history.add(

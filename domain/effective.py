@@ -220,6 +220,7 @@ def check_tasks_within(effective: JobSpec, queue: QueueSpec) -> None:
 
     Args:
         effective: The job with its profile's and queue's values filled in.
+        queue: Its queue.
 
     Raises:
         Refused: It is outside.
@@ -241,6 +242,7 @@ def check_ceilings(effective: JobSpec, queue: QueueSpec) -> None:
 
     Args:
         effective: The job with its profile's and queue's values filled in.
+        queue: Its queue.
 
     Raises:
         Refused: It is over one of the queue's ceilings, which is named.

@@ -13,7 +13,8 @@ from domain.event import Value
 from domain.ids import Name
 from domain.limits import LimitAmount
 
-PATH_PATTERN: Final = r"^/?[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}){0,15}$"
+_PART: Final = "[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}"
+PATH_PATTERN: Final = rf"^/?{_PART}(/{_PART}){{0,15}}$"
 
 ProjectPath = Annotated[str, StringConstraints(pattern=PATH_PATTERN)]
 

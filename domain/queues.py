@@ -125,7 +125,8 @@ class QueueSpec(Value):
         """
         Say whether it has something to say of the count of tasks.
         """
-        return any(each is not None for each in (self.tasks_min, self.tasks_max, self.tasks_default))
+        bounds = (self.tasks_min, self.tasks_max, self.tasks_default)
+        return any(bound is not None for bound in bounds)
 
     @property
     def has_ceilings(self) -> bool:

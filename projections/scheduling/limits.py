@@ -259,6 +259,7 @@ class Limits:
         host has its own.
 
         Args:
+            budget: Whose.
             is_empty: As if nothing were in use, and nothing bound that is bound at times only. A
                 bound of nothing is a brake then, like a switch, and no ceiling.
         """

@@ -113,7 +113,8 @@ def _value(kind: str, name: str, text: str) -> Any:
         return text
 
 
-@click.command(epilog="""
+@click.command(
+    epilog="""
 \b
 Examples:
   xce define limit l1 users="each all ~root" slots=8 mem=64GB
@@ -124,7 +125,8 @@ Examples:
   xce define profile solver resreq="rusage[mem=2000]" resreq_mark=fixed
   xce define user alice slots_max=20
 What is defined already is changed only in the fields that are said; --new begins afresh.
-""")
+"""
+)
 @click.option("--new", "is_new", is_flag=True, help="Begin afresh, whatever is defined now.")
 @dir_option
 @json_option
@@ -151,12 +153,14 @@ def define(
         say(f"The {kind} {name} is defined.")
 
 
-@click.command(epilog="""
+@click.command(
+    epilog="""
 \b
 Examples:
   xce remove limit l1
   xce remove project /physics/old
-""")
+"""
+)
 @dir_option
 @json_option
 @click.argument("kind", type=click.Choice(REMOVED))
@@ -172,13 +176,15 @@ def remove(directory: Path, kind: str, name: str, *, as_json: bool) -> None:
         say(f"The {kind} {name} is removed.")
 
 
-@click.command(epilog="""
+@click.command(
+    epilog="""
 \b
 Examples:
   xce limits
   xce limits --json | jq '.limits[] | select(.used_milli == .most_milli)'
 Next: xce define limit NAME ..., xce why JOB.
-""")
+"""
+)
 @columns_option
 @dir_option
 @json_option
@@ -199,6 +205,10 @@ def _row(limit: Json) -> list[Any]:
     show = show_memory if limit["resource"] in MEMORY_NAMES else show_milli
     most = limit["most_milli"]
     return [
-        limit["limit"], limit["budget"], limit["host"], limit["resource"],
-        show(limit["used_milli"]), "" if most is None else show(most),
+        limit["limit"],
+        limit["budget"],
+        limit["host"],
+        limit["resource"],
+        show(limit["used_milli"]),
+        "" if most is None else show(most),
     ]

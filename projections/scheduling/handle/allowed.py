@@ -73,7 +73,13 @@ def _as_record(spec: JobSpec) -> JobRecord:
     Return a job that isn't there yet, as one that is held: nothing about it is remembered.
     """
     return JobRecord(
-        number=0, index=0, stream="", spec=spec, submit_us=0, queue_us=0, since_us=0,
+        number=0,
+        index=0,
+        stream="",
+        spec=spec,
+        submit_us=0,
+        queue_us=0,
+        since_us=0,
         state=JobState.PSUSP,
     )
 

@@ -122,7 +122,7 @@ def define_profile(state: State, command: DefineProfile, actor: str) -> NewEvent
     return [(profile_stream(command.profile), ProfileDefined(spec=spec))]
 
 
-# ------------------------------------------------------------------------------------- doing without
+# ------------------------------------------------------------------------------------ doing without
 
 
 def remove_user(state: State, command: RemoveUser, actor: str) -> NewEvents:

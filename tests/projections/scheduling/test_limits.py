@@ -242,7 +242,8 @@ def test_the_members_of_a_compound_share_the_budget(scenario: Scenario) -> None:
     """
     scenario.hosts("h1 slots=8", "h2 slots=8")
     limit(scenario, "l1", hosts="each all", slots=2)
-    scenario.submit("A", resreq=("2*{select[slots>0]}+2*{select[slots>0]}",), tasks_min=4, tasks_max=4)
+    text = "2*{select[slots>0]}+2*{select[slots>0]}"
+    scenario.submit("A", resreq=(text,), tasks_min=4, tasks_max=4)
 
     assert decided(scenario) == ["A dispatched: h1*2 h2*2"]
 
@@ -287,7 +288,8 @@ def test_the_allocation_says_what_was_charged(scenario: Scenario) -> None:
 
     allocation = scenario.job("A").allocation
     assert allocation is not None
-    assert [(each.limit, each.budget, each.resource, each.milli) for each in allocation.charges] == [
+    charges = allocation.charges
+    assert [(each.limit, each.budget, each.resource, each.milli) for each in charges] == [
         ("l1", "alice", "slots", 3000),
         ("l1", "alice", "jobs", 1000),
     ]

@@ -83,7 +83,7 @@ def limits(draw: st.DrawFn) -> LimitSpec:
 
 
 def some_of(
-    required: dict[str, st.SearchStrategy[Any]], **optional: st.SearchStrategy[Any]
+    required: dict[str, st.SearchStrategy[Any]], optional: dict[str, st.SearchStrategy[Any]]
 ) -> st.SearchStrategy[dict[str, Any]]:
     """
     Return dictionaries with at most two of the optional fields: with more, little would be allowed.
@@ -98,7 +98,7 @@ def some_of(
 
 ASKS = some_of(
     {"user": USERS},
-    **{
+    {
         "tasks_min": st.just(2),
         "queue": st.sampled_from(["normal", "other"]),
         "project": st.sampled_from(["p", "p/q"]),
@@ -122,7 +122,7 @@ ASKS = some_of(
 )
 QUEUES = some_of(
     {"name": st.sampled_from(["normal", "other"])},
-    **{
+    {
         "slots": st.integers(0, 4),
         "user_slots": st.integers(0, 3),
         "host_slots": st.integers(0, 3),
@@ -140,7 +140,7 @@ QUEUES = some_of(
 )
 GROUPS = some_of(
     {"name": st.sampled_from(["g1", "g2"]), "members": st.sampled_from(["u1", "u1 u2", "u3", ""])},
-    **{
+    {
         "slots_max": st.integers(0, 4),
         "user_slots_max": st.integers(0, 3),
         "jobs_max": st.integers(0, 3),

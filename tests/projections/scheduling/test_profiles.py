@@ -231,7 +231,7 @@ def test_bounds_above_the_queues_are_refused_and_defaults_fill_in(scenario: Scen
         job_limits_max=JobLimits(memory_kib=100, processes=5),
         job_limits_default=JobLimits(memory_kib=50),
     )
-    with pytest.raises(Refused, match="limits.memory_kib"):
+    with pytest.raises(Refused, match=r"limits\.memory_kib"):
         scenario.submit("A", limits=JobLimits(memory_kib=101))
     scenario.submit("B")
 

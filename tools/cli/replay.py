@@ -72,6 +72,7 @@ def verify(
     """
     from replay.at import ladder_of
     from replay.moments import before_of, parse_moment, position_of
+    from replay.plugins import found_plugins
     from replay.verify import verify as decide_again
     from store.log import EventLog
 
@@ -80,7 +81,14 @@ def verify(
         after = 0 if first is None else before_of(opened, parse_moment("--from", first))
         upto = position_of(opened, parse_moment("--to", last), field="--to")
         start = None if first is None else ladder_of(opened, on_progress=step).start
-        result = decide_again(opened, on_progress=step, after=after, upto=upto, start=start)
+        result = decide_again(
+            opened,
+            plugins=found_plugins(),
+            on_progress=step,
+            after=after,
+            upto=upto,
+            start=start,
+        )
     if as_json:
         say_json({**asdict(result), "is_same": result.is_same})
     else:

@@ -194,13 +194,13 @@ def _simulated(
         Refused: The cluster, the picker or the place can't be used.
     """
     from projections.scheduling.placement.runner import SERIAL
-    from projections.scheduling.plugins import Plugins
+    from replay.plugins import found_plugins
     from replay.cluster_file import cluster_of
     from replay.modelling import Modelling
     from replay.simulation import Simulation, log_id_of, simulation_settings
     from store.log import EventLog
 
-    plugins = Plugins()
+    plugins = found_plugins()
     if picker not in plugins.pickers:
         raise Refused("--picker", f"must be one of {', '.join(sorted(plugins.pickers))}", picker)
     hosts = cluster_of(cluster, read.header)

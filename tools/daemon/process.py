@@ -19,8 +19,8 @@ import uvloop
 
 from domain.commands import StartScheduler
 from domain.errors import Conflict, NotFound, Refused, StoreUnavailable
-from projections.scheduling.plugins import Plugins
 from replay.engine import Engine
+from replay.plugins import found_plugins
 from store.embedded.marker import sync_directory
 from store.info import is_log
 from store.lock import read_holder, this_process
@@ -165,6 +165,7 @@ class _Scheduler:
     ) -> None:
         self._files = files
         self._settings = settings
+        self._plugins = found_plugins()
         self._log = log
         self._journal = journal
         self._status = 0
@@ -177,7 +178,7 @@ class _Scheduler:
 
     def _recover(self) -> Engine:
         began_ns = time.monotonic_ns()
-        engine = Engine.recover(self._log, snapshots=self._snapshots)
+        engine = Engine.recover(self._log, plugins=self._plugins, snapshots=self._snapshots)
         self._journal.info(
             "engine recovered",
             position=engine.position,
@@ -189,7 +190,7 @@ class _Scheduler:
         """
         Write that this process has the log now; a new cluster also gets its settings.
         """
-        engine, plugins, me = self._engine.engine, Plugins(), this_process()
+        engine, plugins, me = self._engine.engine, self._plugins, this_process()
         started = StartScheduler(
             epoch=self._log.epoch,
             holder=f"{me.host}:{me.pid}",

@@ -45,6 +45,7 @@ from domain.events.scheduler import ClockCorrected
 from domain.events.workers import JobUsage
 from domain.ids import REFUSALS, SCHEDULER
 from domain.jobs import ExitRules
+from domain.name_lists import parse_names
 from domain.queues import QueueSpec
 from projections.scheduling.core import Core
 from tests.builders import a_host, a_job, beginning, some_settings
@@ -68,6 +69,12 @@ class Driven:
         settings = some_settings(picker=picker, clean_period_us=40_000_000, forget_batch=2)
         for command in beginning(settings):
             self.command(command, actor="root")
+        everybody = parse_names("all")
+        for name, spec in (
+            ("normal", QueueSpec(priority=30, preemptible_by=everybody)),
+            ("urgent", QueueSpec(priority=60, preemptible_queues=everybody)),
+        ):
+            self.command(DefineQueue(queue=name, spec=spec), actor="root")
         self.command(a_host("h1", 4, 1000), actor="root")
         self.command(a_host("h2", 2), actor="root")
 
@@ -151,7 +158,7 @@ class Driven:
             user="u" + str(which % 3),
             name=NAMES[amount % len(NAMES)],
             hold=which % 11 == 0,
-            queue="normal" if which % 4 else "night",
+            queue=("night", "normal", "normal", "urgent")[which % 4],
         )
         changes = {"array": array, "exits": ExitRules(requeue=(3, 6), success=(9,))}
         spec = made.spec.model_copy(update=changes if amount % 4 == 3 else {})
@@ -283,29 +290,18 @@ class Driven:
         """
         Report an order as carried out, whichever the worker has.
         """
-        worker = self._worker(which)
-        for number, order in sorted(worker.orders.items()):
-            job = self.core.state.stored.jobs.get(order.stream)
-            kinds = {"suspend": JobSuspendedReport, "resume": JobResumedReport}
-            if job is not None and order.kind in kinds:
-                self.command(
-                    kinds[order.kind](
-                        worker=worker.name,
-                        incarnation=worker.incarnation,
-                        job_id=job.job_id,
-                        attempt=job.attempt,
-                    ),
-                    actor="root",
-                )
-            self.command(
-                OrderDoneReport(
-                    worker=worker.name,
-                    incarnation=worker.incarnation,
-                    order_number=number,
-                ),
-                actor="root",
-            )
+        workers = self.core.state.stored.workers.values()
+        given = [(worker, *one) for worker in workers for one in sorted(worker.orders.items())]
+        if not given:
             return
+        worker, number, order = given[0]
+        who = {"worker": worker.name, "incarnation": worker.incarnation}
+        job = self.core.state.stored.jobs.get(order.stream)
+        kinds = {"suspend": JobSuspendedReport, "resume": JobResumedReport}
+        if job is not None and order.kind in kinds:
+            report = kinds[order.kind](job_id=job.job_id, attempt=job.attempt, **who)
+            self.command(report, actor="root")
+        self.command(OrderDoneReport(order_number=number, **who), actor="root")
 
     def _change(self, which: int, amount: int) -> None:
         job = self._of(("PEND", "RUN"), which)

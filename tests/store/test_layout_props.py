@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.errors import Corrupt
+from store.chain import frame_digest
 from store.embedded import layout
 from store.embedded.frames import Columns, build_frame, open_frame
 
@@ -119,6 +120,19 @@ def test_every_flipped_bit_of_a_frame_is_found() -> None:
         damaged[bit // 8] ^= 1 << bit % 8
         with pytest.raises(Corrupt):
             open_frame(bytes(damaged), position=5)
+
+
+def test_the_digest_covers_every_field_that_it_is_given() -> None:
+    """
+    A field left out could be changed unseen.
+    """
+    fields: list[object] = [b"p" * 32, 1, 5, 9, 3, 7, b"payload"]
+    changes: list[object] = [b"q" * 32, 0, 6, 8, 4, 6, b"payloae"]
+    digests = {frame_digest(*fields)}
+    for at, change in enumerate(changes):
+        digests.add(frame_digest(*fields[:at], change, *fields[at + 1 :]))
+
+    assert len(changes) + 1 == len(digests)
 
 
 def test_every_truncated_frame_is_found() -> None:

@@ -102,6 +102,32 @@ def test_a_dead_writer_keeps_nobody_out(directory: Path) -> None:
             assert 3 == log.epoch
 
 
+def test_a_child_that_outlives_its_parent_keeps_nobody_out(directory: Path) -> None:
+    """
+    A forked child inherits the file lock, and would hold it as long as it lives.
+    """
+    code = (
+        "import multiprocessing, os, signal, sys, time\nfrom store.log import EventLog\n"
+        "log = EventLog.open(sys.argv[1], writable=True)\n"
+        "child = multiprocessing.get_context('fork').Process(target=time.sleep, args=(60,))\n"
+        "child.start()\nprint(child.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(directory)], cwd=REPO, text=True, stdout=subprocess.PIPE
+    ) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        try:
+            parent.wait(timeout=30)
+            deadline = time.monotonic() + 10
+            while is_held(directory) and time.monotonic() < deadline:
+                pass
+            with EventLog.open(directory, writable=True) as log:
+                assert 4 == log.append(job_events(1))
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
 def test_one_that_was_stopped_and_wakes_up_later_cannot_write(directory: Path) -> None:
     """
     The epoch is compared inside the write transaction, so even a broken lock lets no stale event

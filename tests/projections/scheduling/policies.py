@@ -81,7 +81,5 @@ def queue(scenario: Scenario, name: str = "normal", **fields: Any) -> None:
     for each in ("hosts", "users"):
         if each in fields:
             fields[each] = parse_names(fields[each])
-    spec = QueueSpec(
-        **{"priority": 30, **fields}, limits=QueueLimits(**limits) if limits else None
-    )
+    spec = QueueSpec(**{"priority": 30, **fields}, limits=QueueLimits(**limits) if limits else None)
     scenario.command(DefineQueue(queue=name, spec=spec), actor="root")

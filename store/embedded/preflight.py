@@ -191,7 +191,8 @@ def is_blank(data_file: Path) -> bool:
     size = data_file.stat().st_size if data_file.exists() else BLANK_BYTES_MAX + 1
     if size > BLANK_BYTES_MAX:
         return False
-    return size < BOTH_METAS_BYTES or not any(data_file.read_bytes())
+    # Without its meta pages nothing leads to anything behind them.
+    return size < BOTH_METAS_BYTES or not any(data_file.read_bytes()[:BOTH_METAS_BYTES])
 
 
 def is_read_only_medium(directory: Path) -> bool:

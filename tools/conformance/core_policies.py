@@ -4,10 +4,12 @@ Turn what a vector says of queues, users and limits into our own.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from domain.limits import JOBS, SLOTS, Basis, LimitAmount, LimitSpec, Scope
 from domain.name_lists import NameList, parse_names
+from domain.preemption import OnPreempt, PreemptPolicy
 from domain.queues import QueueLimits, QueueSpec
 from domain.units import MILLI, MINUTE_US, parse_milli
 from domain.users import UserSpec
@@ -15,6 +17,7 @@ from domain.windows import Windows, parse_windows
 from tools.conformance.core_setup import MB_MILLI, exits_of, only
 from tools.conformance.trial import NotYet
 from tools.conformance.values import (
+    NOTHING,
     Fields,
     Malformed,
     items_of,
@@ -28,6 +31,7 @@ KNOWN_QUEUE: Final = {
     "name", "PRIORITY", "status", "RUN_WINDOW", "DISPATCH_WINDOW", "IGNORE_DEADLINE", "RUNLIMIT",
     "REQUEUE_EXIT_VALUES", "SUCCESS_EXIT_VALUES", "RERUNNABLE", "QJOB_LIMIT", "UJOB_LIMIT",
     "HJOB_LIMIT", "PJOB_LIMIT", "TASKLIMIT", "HOSTS", "USERS", "EXCLUSIVE", "HOSTLIMIT_PER_JOB",
+    "PREEMPTION", "TERMINATE_WHEN", "JOB_CONTROLS",
 }  # fmt: skip
 DIMENSIONS: Final = {
     "USER": "users", "QUEUE": "queues", "HOST": "hosts", "PROJECT": "projects", "APP": "profiles",
@@ -35,7 +39,7 @@ DIMENSIONS: Final = {
 MEMORY_AMOUNTS: Final = ("MEM", "SWP", "TMP")
 
 
-def queue_of(queue: Fields) -> QueueSpec:
+def queue_of(queue: Fields, params: Fields = NOTHING) -> QueueSpec:
     """
     Return a queue.
     """
@@ -63,7 +67,38 @@ def queue_of(queue: Fields) -> QueueSpec:
         hosts=_names(queue.get("HOSTS")),
         users=_names(queue.get("USERS")),
         allows_exclusive=bool(queue.get("EXCLUSIVE")),
+        preemptible_queues=_preemption(queue, "PREEMPTIVE"),
+        preemptible_by=_preemption(queue, "PREEMPTABLE"),
+        preempt_policy=_policy(params),
+        on_preempt=_on_preempt(queue),
     )
+
+
+def _preemption(queue: Fields, word: str) -> NameList | None:
+    """
+    Return the queues in brackets behind a word of PREEMPTION, all when it has none.
+    """
+    found = re.search(rf"\b{word}\b(?:\[([^]]*)\])?", text_of(queue.get("PREEMPTION")))
+    return None if found is None else parse_names(found[1] or "all")
+
+
+def _policy(params: Fields) -> PreemptPolicy:
+    words = " ".join(texts_of(params.get("PREEMPT_FOR"))).split()
+    unknown = sorted(set(words) - {"LEAST_RUN_TIME"})
+    if unknown:
+        raise NotYet(f"PREEMPT_FOR with {', '.join(unknown)}")
+    return PreemptPolicy.LEAST_RUN_TIME if words else PreemptPolicy.LOWEST_PRIORITY
+
+
+def _on_preempt(queue: Fields) -> OnPreempt:
+    if "PREEMPT" in text_of(queue.get("TERMINATE_WHEN")).split():
+        return OnPreempt.KILL
+    controls = text_of(queue.get("JOB_CONTROLS"))
+    if controls == "SUSPEND[brequeue]":
+        return OnPreempt.REQUEUE
+    if controls:
+        raise NotYet(f"JOB_CONTROLS={controls}")
+    return OnPreempt.SUSPEND
 
 
 def _windows(text: object) -> Windows | None:

@@ -16,6 +16,7 @@ from domain.arrays import parse_job_name
 from domain.cluster import ClusterSettings
 from domain.commands import JoinWorker
 from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec
+from domain.preemption import Preemption, Relation, SuspendSignals, Trigger
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
 from domain.units import MILLI, MINUTE_US, MemoryUnit, parse_milli
 from domain.windows import parse_windows
@@ -36,6 +37,8 @@ BEGIN_US: Final = 1_700_000_000_000_000 // (24 * 60 * MINUTE_US) * (24 * 60 * MI
 """Minute 0 of every vector: midnight in UTC, so that a clock of 18:00 is minute 1080."""
 
 MB_MILLI: Final = MemoryUnit.MB.kib * MILLI
+
+SECOND_US: Final = 1_000_000
 
 CYCLE_US: Final = MINUTE_US
 """What LSF counts in cycles is counted in time: its cycle is a minute by default."""
@@ -63,7 +66,11 @@ KNOWN_JOB: Final = {
     "id", "n", "R", "q", "m", "user", "sp", "project", "just_submitted", "submit", "W", "b", "x",
     "w", "J", "rerunnable", "over", "hold",
 }  # fmt: skip
-KNOWN_PARAMS: Final = {"reserve_per_task", "accept_interval"}
+KNOWN_PARAMS: Final = {
+    "reserve_per_task", "accept_interval", "PREEMPT_FOR", "PREEMPTABLE_RESOURCES",
+    "NO_PREEMPT_FINISH_TIME", "NO_PREEMPT_RUN_TIME", "NO_PREEMPT_INTERVAL", "MAX_JOB_PREEMPT",
+    "PREEMPT_DELAY",
+}  # fmt: skip
 KNOWN_APP: Final = {"REQUEUE_EXIT_VALUES", "SUCCESS_EXIT_VALUES"}
 
 _EXCLUDE: Final = re.compile(r"EXCLUDE\(([0-9 ]*)\)")
@@ -107,11 +114,37 @@ def settings_of(case: Fields) -> ClusterSettings:
         "accept_interval_us": whole_of(params.get("accept_interval", 0)) * CYCLE_US,
         "lost_jobs": "keep",
         "lost_grace_us": 0,
+        "preemption": preemption_of(params, is_ours="xce" in expect),
     }
     known = ClusterSettings.model_fields
     return ClusterSettings.model_validate(
         {name: values[name] for name in values if name in known}, strict=False
     )
+
+
+def preemption_of(params: Fields, *, is_ours: bool) -> Preemption:
+    """
+    Return how jobs preempt others: LSF's way, or our own where a vector says what differs.
+    """
+    most = params.get("MAX_JOB_PREEMPT")
+    return Preemption(
+        relation=Relation.BOTH if is_ours else Relation.EITHER,
+        trigger=Trigger.ANY if is_ours else Trigger.SLOTS,
+        signals=SuspendSignals.TSTP if is_ours else SuspendSignals.LSF,
+        resources=texts_of(params.get("PREEMPTABLE_RESOURCES")),
+        delay_us=whole_of(params.get("PREEMPT_DELAY", 0)) * SECOND_US,
+        times_max=None if most is None else whole_of(most),
+        no_finish_us=_protection_us(params, "NO_PREEMPT_FINISH_TIME"),
+        no_run_us=_protection_us(params, "NO_PREEMPT_RUN_TIME"),
+        no_interval_us=_protection_us(params, "NO_PREEMPT_INTERVAL"),
+    )
+
+
+def _protection_us(params: Fields, name: str) -> int:
+    value = params.get(name, 0)
+    if isinstance(value, str) and value.endswith("%"):
+        raise NotYet(f"{name} in percent")
+    return whole_of(value) * MINUTE_US
 
 
 def exits_of(fields: Fields) -> ExitRules | None:

@@ -52,6 +52,7 @@ from domain.workers import HostSettings
 from projections.scheduling.core import Core
 from projections.scheduling.handle import HANDLE
 from projections.scheduling.plugins import Plugins
+from projections.scheduling.preemption import SUSP_PREEMPT
 from projections.scheduling.records import JobRecord
 from tools.conformance.core_policies import limit_of, queue_of, user_of
 from tools.conformance.core_setup import (
@@ -78,14 +79,14 @@ from tools.conformance.values import (
     whole_of,
 )
 
-ONLY_OF_RUNNING: Final = ("alloc", "used", "reported_after")
+ONLY_OF_RUNNING: Final = (
+    "alloc", "used", "reported_after", "started_min_ago", "times_preempted", "by"
+)  # fmt: skip
 
 STEPS_MAX: Final = 10_000
 ADMINISTRATOR: Final = "admin"
-
-NOT_YET: Final = ("suspended",)
-"""Parts of a case that can't be set up yet: none is left out silently."""
-
+NOBODY: Final = "999999999"
+"""The id of a job that isn't there, for which others were once suspended."""
 
 class CoreTrial:
     """
@@ -93,11 +94,8 @@ class CoreTrial:
     """
 
     def __init__(self, case: Fields) -> None:
-        for name in NOT_YET:
-            if case.get(name):
-                raise NotYet(name)
         self.case = case
-        self.now_us = BEGIN_US
+        self.now_us = BEGIN_US - _longest_run_us(case)
         self.core = Core()
         self.ids: dict[str, str] = {}
         self.rejected: list[str] = []
@@ -125,7 +123,8 @@ class CoreTrial:
         if not any(queue.get("name") == "normal" for queue in queues):
             queues = [{"name": "normal"}, *queues]
         for queue in queues:
-            self._command(DefineQueue(queue=text_of(queue.get("name")), spec=queue_of(queue)))
+            defined = queue_of(queue, mapping_of(self.case.get("params")))
+            self._command(DefineQueue(queue=text_of(queue.get("name")), spec=defined))
         for user in mappings_of(self.case.get("users")):
             self._command(DefineUser(user=text_of(user.get("name")), spec=user_of(user)))
         cluster = mapping_of(self.case.get("cluster"))
@@ -136,8 +135,13 @@ class CoreTrial:
         for limit in mappings_of(self.case.get("limits")):
             name, spec = limit_of(limit)
             self._command(DefineLimit(limit=name, spec=spec))
-        for job in mappings_of(self.case.get("running")):
+        running = mappings_of(self.case.get("running"))
+        for job in sorted(running, key=_started_min_ago, reverse=True):
+            self.now_us = BEGIN_US - _started_min_ago(job) * MINUTE_US
             self.run(job)
+        self.now_us = BEGIN_US
+        for job in mappings_of(self.case.get("suspended")):
+            self._run_and_suspend(job)
         for name, code in mapping_of(self.case.get("ended")).items():
             self.run({"id": name})
             self._end(name, exit_code=whole_of(code))
@@ -182,6 +186,38 @@ class CoreTrial:
             host = next(iter(shares))
             used_mb = {text_of(job["id"]): whole_of(job["used"])}
             self.report(host, free_mb=whole_of(job["reported_after"]), used_mb=used_mb)
+
+        for _ in range(whole_of(job.get("times_preempted", 0))):
+            self._preempt(record, NOBODY)
+            self._command_order(record, JobResumeOrdered)
+            self._report(JobResumedReport, record)
+
+    def _run_and_suspend(self, job: Fields) -> None:
+        """
+        Let a job be one that was suspended for another which runs on its host.
+        """
+        others = list(self.core.state.live.values())
+        self.run(job)
+        record = self._record(text_of(job["id"]))
+        if job.get("by") != "preemption":
+            raise NotYet(f"jobs suspended by {text_of(job.get('by'))}")
+        self._preempt(record, others[0].job_id if others else NOBODY)
+
+    def _preempt(self, record: JobRecord, preemptor: str) -> None:
+        self._command_order(
+            record, JobSuspendOrdered, why=SUSP_PREEMPT, signal="SIGSTOP", preemptor=preemptor
+        )
+        self._report(JobSuspendedReport, record)
+
+    def _command_order(self, record: JobRecord, event: Callable[..., Event], **more: str) -> None:
+        """
+        Give a job's worker an order, by the same event as if a session had decided so.
+        """
+        assert record.allocation is not None, record.stream
+        worker = self.core.state.hosts[record.allocation.runs[0].first]
+        number = worker.last_order + 1
+        order = event(attempt=record.attempt, worker=worker.name, order_number=number, **more)
+        self._apply(record.stream, order, "")
 
     def _allocation(
         self, record: JobRecord, shares: dict[str, int], *, is_exclusive: bool
@@ -365,10 +401,13 @@ class CoreTrial:
         What a session takes from a lost host waits for the next cycle.
         """
         self.signals, self.victims, self.kill_signals = {}, {}, []
+        stopping: list[JobRecord] = []
         for _ in range(STEPS_MAX):
-            if not self._step() and not self.core.is_cut_short:
-                return
-            if self.core.state.put_back:
+            is_idle = not self._step(stopping) and not self.core.is_cut_short
+            if is_idle or self.core.state.put_back:
+                # Whoever preempts starts in the cycle after the one that stops its victims.
+                for record in stopping:
+                    self._report(JobSuspendedReport, record)
                 return
         raise NotYet("a cycle that doesn't come to an end")
 
@@ -380,15 +419,16 @@ class CoreTrial:
             if not self._step() and not self.core.is_cut_short:
                 return
 
-    def _step(self) -> bool:
+    def _step(self, stopping: list[JobRecord] | None = None) -> bool:
         made = self.core.session(self.now_us)
         for stamped in made:
-            self._carry_out(stamped)
+            self._carry_out(stamped, stopping)
         return bool(made)
 
-    def _carry_out(self, stamped: Stamped) -> None:
+    def _carry_out(self, stamped: Stamped, stopping: list[JobRecord] | None) -> None:
         """
-        Do at once what a worker would do about a decision.
+        Do at once what a worker would do about a decision; but victims of preemption are put among
+        those that are stopping.
         """
         event = stamped.event
         record = self.core.state.stored.jobs.get(stamped.stream)
@@ -404,7 +444,10 @@ class CoreTrial:
             if event.preemptor:
                 preemptor = self.core.state.stored.jobs[job_stream(event.preemptor)]
                 self.victims.setdefault(self._name(preemptor), []).append(self._name(record))
-            self._report(JobSuspendedReport, record)
+            if event.preemptor and stopping is not None:
+                stopping.append(record)
+            else:
+                self._report(JobSuspendedReport, record)
         elif isinstance(event, JobResumeOrdered):
             self.signals[self._name(record)] = "SIGCONT"
             self._report(JobResumedReport, record)
@@ -489,3 +532,15 @@ class CoreTrial:
 
     def _started(self, record: JobRecord) -> None:
         self._report(JobStartedReport, record)
+
+
+def _started_min_ago(job: Fields) -> int:
+    return whole_of(job.get("started_min_ago", 0))
+
+
+def _longest_run_us(case: Fields) -> int:
+    """
+    Return how long the job that was started first has run when the vector begins.
+    """
+    running = mappings_of(case.get("running"))
+    return max(map(_started_min_ago, running), default=0) * MINUTE_US

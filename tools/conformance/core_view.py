@@ -147,6 +147,8 @@ def code_of(reason: PendReason, available_milli: int = 0) -> str:
     code = reason.code.value
     if code == "HOST_SLOTS":
         return "HOST_LESS_SLOTS" if available_milli else "HOST_JOB_LIMIT"
+    if code == "JOB_NO_SPAN" and not available_milli:
+        return "HOST_JOB_LIMIT"
     if code == "RES_LIMIT":
         resource = reason.resource
         return f"{code}({reason.detail},{resource.upper() if resource in LIMITED else resource})"

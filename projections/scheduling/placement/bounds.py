@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from domain.limits import JOBS
 from domain.reasons import PendReason, ReasonCode
 from domain.resreq.syntax import Per
 from projections.scheduling.budgets import Budget
+from projections.scheduling.capacity import Column, Mask
 from projections.scheduling.placement.assembly import pools_hold, runs_of
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.plugins import Picked
@@ -117,3 +120,42 @@ def joint_shortage(part: Part, usage: Usage, picked: Picked, ground: Ground) -> 
                 code=rule.codes.of(part.tasks_min), resource=rule.resource, detail=rule.name
             )
     return None
+
+
+def dealt(
+    part: Part, usage: Usage, fits: Column, hosts: Column, ground: Ground
+) -> Column | None:
+    """
+    Return what each host can take when what several hosts have together is dealt to them in host
+    order, so that no choice among them exceeds it; None when they have nothing together.
+
+    Args:
+        part: What is placed.
+        usage: Its alternative of rusage.
+        fits: How many tasks each host could take by itself, in host order.
+        hosts: Their numbers.
+        ground: What is left of the budgets.
+    """
+    joint = [budget for budget in part.budgets if is_joint(budget)]
+    for budget in joint:
+        rule, left = budget.rule, ground.headroom(budget)
+        assert isinstance(left, int), "hosts have it together"
+        inside = ground.capacity.limits.members(rule)[hosts]
+        if rule.is_counted:
+            fits = _deal(fits, inside, left // MILLI)
+        for need in () if rule.is_counted else usage.needs:
+            if need.resource == rule.resource and need.per is Per.TASK:
+                fits = _deal(fits, inside, left // need.milli)
+            elif need.resource == rule.resource and need.per is Per.HOST:
+                beyond = np.cumsum(inside & (fits > 0)) > left // need.milli
+                fits = np.where(inside & beyond, 0, fits)
+    return fits if joint else None
+
+
+def _deal(fits: Column, inside: Mask, most: int) -> Column:
+    """
+    Return the fits with those inside cut so that they sum to so many at most, the first ones first.
+    """
+    ends = np.minimum(np.cumsum(np.where(inside, fits, 0)), most)
+    found: Column = np.where(inside, np.diff(ends, prepend=0), fits)
+    return found

@@ -15,9 +15,9 @@ from domain.reasons import PendReason, ReasonCode
 from domain.resreq.ordering import compile_order
 from domain.resreq.syntax import all_of
 from domain.resreq.verdicts import explain
-from projections.scheduling.capacity import Mask
+from projections.scheduling.capacity import Column, Mask
 from projections.scheduling.placement.assembly import Found, found_of
-from projections.scheduling.placement.bounds import joint_shortage, room_of
+from projections.scheduling.placement.bounds import dealt, has_joint, joint_shortage, room_of
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.parts import (
     add_once,
@@ -158,6 +158,9 @@ class LiteralPart:
                 for member in self._members:
                     trial = _Trial(self, usage, room.hosts_max, hosts, checks, kept)
                     picked = guarded(member, trial.run, member, tasks)
+                    if picked is None and has_joint(part):
+                        again = _Trial(self, usage, room.hosts_max, hosts, checks, _Record())
+                        picked = guarded(member, again.run_dealt, member, tasks)
                     if picked is not None:
                         return found_of(usage, picked, member.name, self._ground)
         return None
@@ -282,8 +285,24 @@ class _Trial:
         self._checks = checks
         self._record = record
 
-    def run(self, member: Allocator, tasks: int) -> Picked | None:
+    def run_dealt(self, member: Allocator, tasks: int) -> Picked | None:
+        """
+        Run the plans with what hosts have together dealt to them in host order.
+        """
+        ground, hosts = self._placer.ground, np.array(self._hosts, np.int64)
         limits = [check.limit(tasks) for check in self._checks]
+        fits = np.array([min(int(limit[host]) for limit in limits) for host in self._hosts])
+        found = dealt(self._placer.part, self._usage, fits.astype(np.int64), hosts, ground)
+        if found is None:
+            return None
+        whole = np.zeros(ground.capacity.hosts, np.int64)
+        whole[hosts] = found
+        return self._run(member, tasks, [*limits, whole])
+
+    def run(self, member: Allocator, tasks: int) -> Picked | None:
+        return self._run(member, tasks, [check.limit(tasks) for check in self._checks])
+
+    def _run(self, member: Allocator, tasks: int, limits: list[Column]) -> Picked | None:
         self._limits = limits
         fits = np.array([min(int(limit[host]) for limit in limits) for host in self._hosts])
         view = View(

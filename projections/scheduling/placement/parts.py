@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
@@ -18,7 +18,13 @@ from domain.reasons import PendReason, ReasonCode
 from domain.resreq.syntax import Per
 from projections.scheduling.capacity import Column, Mask
 from projections.scheduling.placement.assembly import Found, found_of
-from projections.scheduling.placement.bounds import Room, has_joint, joint_shortage, room_of
+from projections.scheduling.placement.bounds import (
+    Room,
+    dealt,
+    has_joint,
+    joint_shortage,
+    room_of,
+)
 from projections.scheduling.placement.eligible import Eligible, eligible_of
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.plugins import Allocator, Picked, View
@@ -287,10 +293,24 @@ class _Bound:
     def _try(self, tasks: int, view: View, total: int, limits: list[Column]) -> Found | None:
         for member in self._members:
             picked = guarded(member, self._pick, member, tasks, view, total, limits)
+            if picked is None and has_joint(self._part):
+                picked = guarded(member, self._pick_dealt, member, tasks, view, limits)
             if picked is not None:
                 numbered = [(self._hosts[places], each) for places, each in picked]
                 return found_of(self._usage, numbered, member.name, self._ground)
         return None
+
+    def _pick_dealt(
+        self, member: Allocator, tasks: int, view: View, limits: list[Column]
+    ) -> Picked | None:
+        """
+        Try again with what hosts have together dealt to them.
+        """
+        fits = dealt(self._part, self._usage, view.fits, self._hosts, self._ground)
+        if fits is None:
+            return None
+        view = replace(view, fits=fits)
+        return self._scan(view, limits, None).run(member.plans(tasks, view) or ())
 
     def _pick(
         self, member: Allocator, tasks: int, view: View, total: int, limits: list[Column]

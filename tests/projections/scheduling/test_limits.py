@@ -166,15 +166,25 @@ def test_hosts_listed_together_share_one_budget(scenario: Scenario) -> None:
     """
     What is taken on all of them together stays within it, also by one job over several.
     """
-    scenario.hosts("h1 slots=2", "h2 slots=2", "h3 slots=1")
+    scenario.hosts("h1 slots=2", "h2 slots=2", "h3 slots=2")
     limit(scenario, "l1", hosts="h1 h2", slots=3)
-    scenario.jobs("A tasks=4", "B")
+    scenario.jobs("A tasks=5", "B")
 
-    decided(scenario)
+    assert decided(scenario) == [
+        "A dispatched: h1*2 h3*2 h2*1",
+        "B pended: RES_LIMIT(l1,slots) on h1, h2; slots short on h1, h3",
+    ]
 
-    used = scenario.state.limits.in_use()[("l1", "slots", "")][0]
-    assert used <= 3000
-    assert scenario.states()["A"] == "RUN"
+
+def test_one_host_may_have_all_that_several_have_together(scenario: Scenario) -> None:
+    """
+    Dealing it out is tried only where no choice of hosts keeps within it by itself.
+    """
+    scenario.hosts("h1 slots=1", "h2 slots=2")
+    limit(scenario, "l1", hosts="h1 h2", slots=2)
+    scenario.jobs("A tasks=2 resreq=span[hosts=1]")
+
+    assert decided(scenario) == ["A dispatched: h2*2"]
 
 
 def test_jobs_on_each_host_are_counted_once_for_each(scenario: Scenario) -> None:

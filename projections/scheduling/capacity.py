@@ -27,6 +27,10 @@ Mask = npt.NDArray[np.bool_]
 
 NOTHING_REPORTED = -1
 
+TOUCHED_MAX = 4_096
+FEW_TOUCHES = 64
+"""More touched hosts are no quicker to look at than all hosts of a middling cluster."""
+
 
 class ResourceColumn:
     """
@@ -118,6 +122,8 @@ class Capacity:
         self.exclusive: Column = np.zeros(0, np.int64)
         self.units_used: dict[tuple[int, str], set[str]] = {}
         self.shut: dict[int, ReasonCode] = {}
+        self._touched: list[tuple[int, int]] = []
+        self._touched_before = 0
         self.has_units = False
         self.selector = Selector(self)
         self.limits = Limits(StoredState(), self)
@@ -209,6 +215,7 @@ class Capacity:
         Take over what the worker reported as free.
         """
         number = worker.number
+        self.touch(number, number + 1)
         for name, column in self.resources.items():
             measured = worker.load.get(name) if column.is_real[number] else None
             column.reported[number] = NOTHING_REPORTED if measured is None else measured
@@ -256,6 +263,37 @@ class Capacity:
         free = np.maximum(self.slots[span] - self.used[span], 0)
         self.usable[span] = np.where(self.takes_jobs[span], free, 0)
         self.usable_total += int(self.usable[span].sum()) - before
+
+    # -- which hosts were touched
+
+    def touch(self, first: int, stop: int) -> None:
+        """
+        Note that what the hosts from first up to stop have left has changed.
+        """
+        self._touched.append((first, stop))
+        if len(self._touched) >= TOUCHED_MAX:
+            self._touched_before += len(self._touched)
+            self._touched.clear()
+
+    def mark(self) -> int:
+        """
+        Return the place in the journal of touched hosts.
+        """
+        return self._touched_before + len(self._touched)
+
+    def touched_since(self, mark: int) -> Column | None:
+        """
+        Return the numbers of the hosts touched since a mark, each once; None where they are many or
+        aren't known any more.
+        """
+        start = mark - self._touched_before
+        if start < 0 or len(self._touched) - start > FEW_TOUCHES:
+            return None
+        entries = self._touched[start:]
+        if sum(stop - first for first, stop in entries) > FEW_TOUCHES:
+            return None
+        numbers = {number for first, stop in entries for number in range(first, stop)}
+        return np.array(sorted(numbers), np.int64)
 
     # -- jobs
 
@@ -312,6 +350,7 @@ class Capacity:
             column = self.resources[name]
             column.charged[number] += sign * charged
             column.unused[number] += sign * unused
+            self.touch(number, number + 1)
             column.settle(number, number + 1)
         shared = [] if job.allocation is None else job.allocation.shared
         self.pools.charge([each for each in shared if each.resource in self.released], sign)
@@ -338,6 +377,7 @@ class Capacity:
 
     def _charge_run(self, run: HostRun, sign: int) -> None:
         first, stop, tasks = run.first, run.first + run.hosts, sign * run.tasks
+        self.touch(first, stop)
         self.used[first:stop] += tasks
         if self.is_plain:
             self.usable[first:stop] -= tasks
@@ -385,6 +425,7 @@ class Capacity:
 
         Only the difference is applied, and only to resources that the job reserved.
         """
+        self.touch(number, number + 1)
         before = job.actual.get(number, {})
         for name, reserved in reserved_on(job, number).items():
             if job.is_aside and name in self.released:

@@ -188,8 +188,8 @@ class Request:
         asked: The hosts asked for, every host when empty.
         excluded_hosts: Numbers of hosts that the job must avoid.
         hosts_max: Most hosts it may have, None for any.
-        is_bare: Whether it is one count or range of tasks with amounts per host or task, and
-            nothing else.
+        is_bare: Whether it is one count or range of tasks with amounts per host or task, on hosts
+            of some kind, in some order, and nothing else.
         is_volatile: Whether its outcome or reasons may change with every change of capacity; those
             of slots alone only change when something is freed.
         is_timed: Whether it has alternatives that open some time after submission.
@@ -353,7 +353,8 @@ def _least_of(part: Part, resource: str) -> int:
 
 def _is_bare(part: Part) -> bool:
     usage = part.usages[0]
-    has_more = part.conditions or part.loads or part.span or part.order or part.same
+    is_static = all(condition.is_static for condition in part.conditions)
+    has_more = not is_static or part.loads or part.span or part.same
     is_amounts = not (usage.shared or usage.pooled or usage.thresholds)
     return not has_more and is_amounts and all(need.per is not Per.JOB for need in usage.needs)
 

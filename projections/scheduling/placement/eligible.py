@@ -168,6 +168,13 @@ def _ordered(part: Part, request: Request, ground: Ground, hosts: Column) -> Col
         keys.append(_wishes(request, ground, hosts))
     if part.order:
         keys += ground.capacity.selector.order_keys(part.order, ground, hosts)
+    return sorted_hosts(hosts, keys)
+
+
+def sorted_hosts(hosts: Column, keys: list[Column]) -> Column:
+    """
+    Return hosts sorted by keys, the most significant first, ties by their joining.
+    """
     if not keys or not len(hosts):
         return hosts
     if len(keys) == 1:

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 
 from domain.allocations import Allocation
 from domain.errors import InvariantBroken
 from domain.reasons import PendReason, ReasonCode
-from projections.scheduling.capacity import Capacity, Column
+from projections.scheduling.capacity import Capacity, Column, Mask
 from projections.scheduling.placement.assembly import Found, allocation_of, runs_of
+from projections.scheduling.placement.eligible import sorted_hosts
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.levels import Levels
 from projections.scheduling.placement.literal import LiteralPart
 from projections.scheduling.placement.parts import FastPart, guarded
 from projections.scheduling.placement.plugins import Allocator, FastAllocator, View
+from projections.scheduling.placement.proofs import Proofs
 from projections.scheduling.placement.shortages import checks_of
 from projections.scheduling.placement.span import SPAN, planner_of
 from projections.scheduling.request import MILLI, Part, Request
@@ -30,6 +32,9 @@ from projections.scheduling.request import MILLI, Part, Request
 SERIAL: Final = "seqjob"
 FRAMEWORK: Final = (SERIAL, SPAN)
 """Allocators that the framework routes to by itself; a chain doesn't name them."""
+
+SIGNATURES_MAX: Final = 8_192
+"""Of so many requests it is remembered how they failed last."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -55,6 +60,21 @@ class Pending:
     has_failed: bool = False
 
 
+class _Bare(NamedTuple):
+    """
+    Hold how many tasks hosts could take.
+
+    Args:
+        limits: By each check, over all hosts; empty for slots alone.
+        matching: Which hosts match, None for all that take jobs.
+    """
+
+    limits: list[Column]
+    fits: Column
+    total: int
+    matching: Mask | None
+
+
 class PlacementRunner:
     """
     Place requests on the hosts of one core.
@@ -71,6 +91,8 @@ class PlacementRunner:
         self._capacity = capacity
         self._allocators = allocators
         self._plain = plain
+        self._proofs = Proofs(capacity)
+        self._signatures: dict[str, tuple[object, ...]] = {}
 
     def place(self, request: Request, chain: Sequence[str]) -> Placed | Pending:
         """
@@ -132,10 +154,13 @@ class PlacementRunner:
     # hot: the simulator and the bench of dispatches need it.
     def _place_bare(self, request: Request, chain: Sequence[str]) -> Placed | Pending | None:
         """
-        Place a request for tasks and amounts alone, None when some allocator has no short cut.
+        Place a request for tasks, amounts and hosts of some kind, None when some allocator has no
+        short cut.
 
         Equivalent to: ``place_on``. Differs in: 1. all hosts are looked at as they are, those that
-        take no jobs fit nothing; 2. reasons are worked out only when their set may have changed.
+        take no jobs or don't match fit nothing; 2. hosts are ordered only where they may suffice;
+        3. a failure is proved by the hosts that were touched since the last; 4. reasons are worked
+        out only when their set may have changed.
         """
         part, capacity = request.only, self._capacity
         members = self._members(part, chain)
@@ -146,19 +171,39 @@ class PlacementRunner:
             return None
         needs = part.usages[0].needs
         if not needs and capacity.usable_total < part.tasks_min:
-            return self._pending_bare(request, members, [])
-        limits, fits, total = self._fits(part)
-        view = View(part, capacity, fits)
-        for tasks in range(min(self._within(part), total), part.tasks_min - 1, -1):
+            return self._pending_bare(request, members, None)
+        if needs and not part.budgets and self._proofs.still_hold(request):
+            return self._pending_bare(request, members, None)
+        bare = self._fits(part)
+        if bare.total >= part.tasks_min:
+            placed = self._pick_bare(part, members, bare)
+            if placed is not None:
+                return placed
+        return self._pending_bare(request, members, bare)
+
+    def _pick_bare(self, part: Part, members: Sequence[Allocator], bare: _Bare) -> Placed | None:
+        """
+        Pick hosts for the greatest count that can be placed.
+        """
+        capacity, hosts, fits = self._capacity, None, bare.fits
+        if part.order:
+            ground = Ground(capacity)
+            hosts = np.flatnonzero(fits)
+            keys = capacity.selector.order_keys(part.order, ground, hosts)
+            hosts = sorted_hosts(hosts, keys)
+            fits = fits[hosts]
+        view = View(part, capacity, fits, hosts)
+        for tasks in range(min(self._within(part), bare.total), part.tasks_min - 1, -1):
             for member in members:
                 find = cast("FastAllocator", member).find
-                picked = guarded(member, find, tasks, view, total)
-                if picked is not None:
-                    found = Found(runs_of(needs, picked), (), member.name)
-                    return Placed(
-                        allocation_of([found], capacity, alternative=0, is_exclusive=False)
-                    )
-        return self._pending_bare(request, members, limits)
+                picked = guarded(member, find, tasks, view, bare.total)
+                if picked is None:
+                    continue
+                if hosts is not None:
+                    picked = [(hosts[places], each) for places, each in picked]
+                found = Found(runs_of(part.usages[0].needs, picked), (), member.name)
+                return Placed(allocation_of([found], capacity, alternative=0, is_exclusive=False))
+        return None
 
     def _within(self, part: Part) -> int:
         """
@@ -169,29 +214,52 @@ class PlacementRunner:
         left = [self._capacity.limits.headroom(budget) for budget in part.budgets]
         return min([part.tasks_max, *(each // MILLI for each in left if isinstance(each, int))])
 
-    def _fits(self, part: Part) -> tuple[list[Column], Column, int]:
+    def _fits(self, part: Part) -> _Bare:
         """
         Return how many tasks each host could take by each amount, by all, and all together.
         """
         capacity = self._capacity
-        if not part.usages[0].needs:
-            return [], capacity.usable, capacity.usable_total
-        checks = checks_of(part, part.usages[0], Ground(capacity), part.tasks_max)
-        limits = [check.limit(part.tasks_max) for check in checks]
-        fits = np.minimum.reduce(limits)
-        return limits, fits, int(fits.sum())
+        matching = None
+        if part.conditions:
+            matching = capacity.takes_jobs & capacity.selector.static(part.conditions)
+        if part.usages[0].needs:
+            checks = checks_of(part, part.usages[0], Ground(capacity), part.tasks_max)
+            limits = [check.limit(part.tasks_max) for check in checks]
+            fits = np.minimum.reduce(limits)
+        else:
+            limits, fits = [], capacity.usable
+            if matching is None:
+                return _Bare(limits, fits, capacity.usable_total, None)
+        if matching is not None:
+            fits = np.where(matching, fits, 0)
+        return _Bare(limits, fits, int(fits.sum()), matching)
 
     def _pending_bare(
-        self, request: Request, members: Sequence[Allocator], limits: list[Column]
+        self, request: Request, members: Sequence[Allocator], bare: _Bare | None
     ) -> Pending:
         """
         Describe the failure without working out its reasons: a slots-only request that fails is
         short of slots on every host that takes jobs, so only the hosts' status can make its reasons
         differ; with amounts, which hosts are short of which.
+
+        Args:
+            request: What can't be placed.
+            members: The allocators that accept it.
+            bare: What was found out, None when it is what was found out before.
         """
         capacity, part = self._capacity, request.only
-        tasks = part.tasks_min
-        masks = [(capacity.takes_jobs & (limit < tasks)).tobytes() for limit in limits]
+        known = self._signatures.get(request.fingerprint)
+        if bare is not None or known is None or known[0] != capacity.status:
+            short = []
+            if bare is not None and bare.limits:
+                matching = capacity.takes_jobs if bare.matching is None else bare.matching
+                short = [matching & (limit < part.tasks_min) for limit in bare.limits]
+                if not part.budgets and bare.total < part.tasks_min:
+                    self._proofs.note(request, matching, short, bare.fits, bare.total)
+            known = (capacity.status, *(mask.tobytes() for mask in short))
+            if len(self._signatures) >= SIGNATURES_MAX:
+                self._signatures.clear()
+            self._signatures[request.fingerprint] = known
 
         def reasons() -> tuple[PendReason, ...]:
             placer = FastPart(part, request, Ground(capacity), members, None)
@@ -200,4 +268,4 @@ class PlacementRunner:
                 raise InvariantBroken(rule, request.fingerprint)
             return tuple(placer.reasons())
 
-        return Pending((capacity.status, *masks), reasons)
+        return Pending(known, reasons)

@@ -24,6 +24,7 @@ from domain.commands.policies import (
     RemoveLimit,
     RemoveProfile,
     RemoveProject,
+    RemoveQueue,
     RemoveUser,
 )
 from domain.commands.reports import (
@@ -80,6 +81,7 @@ __all__ = [
     "RemoveLimit",
     "RemoveProfile",
     "RemoveProject",
+    "RemoveQueue",
     "RemoveUser",
     "RequeueJob",
     "ResumeJob",

@@ -1,5 +1,5 @@
 """
-Commands about users, user groups, projects, limits and application profiles.
+Commands about users, user groups, projects, limits and application profiles, and the end of queues.
 """
 
 from __future__ import annotations
@@ -96,3 +96,11 @@ class RemoveProfile(Value):
     """
 
     profile: Name
+
+
+class RemoveQueue(Value):
+    """
+    Ask to do without a queue.
+    """
+
+    queue: Name

@@ -49,3 +49,11 @@ class QueueInactivated(Event):
     """
 
     TYPE_CODE: ClassVar[str] = "queue.inactivated"
+
+
+class QueueRemoved(Event):
+    """
+    Say that it is no more.
+    """
+
+    TYPE_CODE: ClassVar[str] = "queue.removed"

@@ -23,7 +23,7 @@ from tools.cli.options import columns_option, dir_option, json_option
 from tools.cli.output import chosen, say, say_json, table
 
 DEFINED = ("queue", "resource", "user", "group", "project", "limit", "profile")
-REMOVED = ("user", "group", "project", "limit", "profile")
+REMOVED = ("queue", "user", "group", "project", "limit", "profile")
 
 AMOUNTS = {"limit": "amounts", "project": "quotas"}
 """Kinds whose amounts are said by the resource's name, and the field that holds them."""
@@ -167,7 +167,7 @@ Examples:
 @click.argument("name")
 def remove(directory: Path, kind: str, name: str, *, as_json: bool) -> None:
     """
-    Remove a user, group, project, limit or profile.
+    Remove a queue, user, group, project, limit or profile.
     """
     answer = Client(directory).post(f"/v1/remove/{kind}", {kind: name})
     if as_json:

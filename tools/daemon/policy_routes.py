@@ -22,6 +22,7 @@ from domain.commands import (
     RemoveLimit,
     RemoveProfile,
     RemoveProject,
+    RemoveQueue,
     RemoveUser,
 )
 from domain.event import Value
@@ -42,6 +43,7 @@ DEFINE: Final[dict[str, type[Value]]] = {
     "profile": DefineProfile,
 }
 REMOVE: Final[dict[str, type[Value]]] = {
+    "queue": RemoveQueue,
     "user": RemoveUser,
     "group": RemoveGroup,
     "project": RemoveProject,

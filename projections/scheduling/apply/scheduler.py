@@ -13,6 +13,7 @@ from domain.events.queues import (
     QueueDefined,
     QueueInactivated,
     QueueOpened,
+    QueueRemoved,
 )
 from domain.events.refusals import AccessDenied, CommandRefused, ReportIgnored
 from domain.events.resources import ResourceDefined
@@ -84,6 +85,16 @@ def _set_queue(state: State, stamped: Stamped, spec: Any) -> None:
     state.capacity.freed += 1
 
 
+def queue_removed(state: State, stamped: Stamped, event: QueueRemoved) -> None:
+    """
+    Drop a queue that no job is in.
+    """
+    name = entity_of_stream(stamped.stream)[1]
+    del state.stored.queues[name]
+    state.windows_open.pop(name, None)
+    state.define_limits()
+
+
 def _without_switches(spec: QueueSpec) -> QueueSpec:
     return spec.model_copy(update={"is_open": True, "is_active": True})
 
@@ -113,6 +124,7 @@ APPLY: Final[dict[Any, Any]] = {
     ClusterDefined: cluster_defined,
     ResourceDefined: resource_defined,
     QueueDefined: queue_defined,
+    QueueRemoved: queue_removed,
     QueueOpened: _queue_with(is_open=True),
     QueueClosed: _queue_with(is_open=False),
     QueueActivated: _queue_with(is_active=True),

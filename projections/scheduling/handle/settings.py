@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from domain.commands.policies import RemoveQueue
 from domain.commands.settings import (
     CloseWorker,
     ConfigureWorker,
@@ -25,6 +26,7 @@ from domain.events.queues import (
     QueueDefined,
     QueueInactivated,
     QueueOpened,
+    QueueRemoved,
 )
 from domain.events.resources import ResourceDefined
 from domain.events.scheduler import ClusterDefined, SchedulerStarted, SchedulerStopped
@@ -113,6 +115,24 @@ def define_queue(state: State, command: DefineQueue, actor: str) -> NewEvents:
     return [(queue_stream(command.queue), QueueDefined(spec=spec))]
 
 
+def remove_queue(state: State, command: RemoveQueue, actor: str) -> NewEvents:
+    """
+    Do without a queue that no known job is in and nothing names.
+    """
+    name = state.queue(command.queue).name
+    if name == state.settings().default_queue:
+        raise Refused("queue", "must not be the default queue", name)
+    for job in state.stored.jobs.values():
+        if job.spec.queue == name:
+            rule = f"must have no jobs, and job {job.job_id} isn't forgotten yet"
+            raise Refused("queue", rule, name)
+    for limit, spec in state.stored.limits.items():
+        entries = spec.queues.names.entries if spec.queues else ()
+        if any(entry.name == name for entry in entries):
+            raise Refused("queue", f"must not be named by the limit {limit}", name)
+    return [(queue_stream(name), QueueRemoved())]
+
+
 def set_queue(state: State, command: SetQueue, actor: str) -> NewEvents:
     """
     Turn a switch of a queue; turning it to where it is changes nothing.
@@ -164,6 +184,7 @@ HANDLE: Final[dict[Any, Any]] = {
     DefineQueue: define_queue,
     DefineResource: define_resource,
     SetQueue: set_queue,
+    RemoveQueue: remove_queue,
     ConfigureWorker: configure_worker,
     CloseWorker: close_worker,
     OpenWorker: open_worker,

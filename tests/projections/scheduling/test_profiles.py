@@ -8,13 +8,20 @@ from typing import Any
 
 import pytest
 
-from domain.commands import DefineCluster, DefineProfile, RemoveProfile, SwitchJob
-from domain.errors import Refused
+from domain.commands import (
+    DefineCluster,
+    DefineProfile,
+    RemoveLimit,
+    RemoveProfile,
+    RemoveQueue,
+    SwitchJob,
+)
+from domain.errors import NotFound, Refused
 from domain.jobs import EnvironmentVariable, ExitRules, JobLimits, Program
 from domain.profiles import ProfileSpec
 from domain.resreq.merge import Mark, QueueResreq, ReservationRange
 from tests.builders import MB_MILLI, SECOND_US, some_settings
-from tests.projections.scheduling.policies import profile, queue
+from tests.projections.scheduling.policies import limit, profile, queue
 from tests.projections.scheduling.test_limits import decided
 from tests.scenario import Scenario
 
@@ -346,3 +353,22 @@ def test_what_jobs_may_reserve_is_bound_by_the_queue(scenario: Scenario) -> None
     with pytest.raises(Refused, match="must reserve between"):
         scenario.submit("A", resreq=("rusage[mem=600]",))
     scenario.submit("B", resreq=("rusage[mem=300]",))
+
+
+def test_a_queue_is_removed_when_nothing_is_in_it(scenario: Scenario) -> None:
+    """
+    Neither the default one nor one that a job or a limit names.
+    """
+    scenario.queue("other", 30)
+    scenario.hosts("h1 slots=1")
+    limit(scenario, "l1", queues="other", slots=1)
+    for name in ("normal", "other"):
+        with pytest.raises(Refused):
+            scenario.command(RemoveQueue(queue=name))
+    scenario.command(RemoveLimit(limit="l1"))
+    scenario.command(RemoveQueue(queue="other"))
+
+    with pytest.raises(NotFound):
+        scenario.jobs("A queue=other")
+    scenario.jobs("B")
+    assert decided(scenario) == ["B dispatched: h1*1"]

@@ -151,7 +151,10 @@ def test_a_script_is_piped_into_the_debugger(capfd, log, monkeypatch):
     assert "position 0 of" in shown
 
 
-def read_until(handle, text, deadline_s=20):
+PROMPT = b"(xce) "
+
+
+def read_until(handle, text, deadline_s=60):
     """
     Return what a terminal shows until a text stands in it.
     """
@@ -166,6 +169,14 @@ def read_until(handle, text, deadline_s=20):
     return shown
 
 
+def typed(handle, keys):
+    """
+    Type some keys at the prompt; return what is shown up to the next prompt.
+    """
+    os.write(handle, keys)
+    return read_until(handle, PROMPT)
+
+
 @pytest.mark.slow
 def test_on_a_terminal_words_complete_and_lines_are_remembered(log):
     """
@@ -178,18 +189,17 @@ def test_on_a_terminal_words_complete_and_lines_are_remembered(log):
     )  # fmt: skip
     os.close(program)
     try:
-        read_until(person, b"(xce) ")
-        os.write(person, b"inf\tposi\t\n")
-        first = read_until(person, b"session  0")
-        os.write(person, b"goto 5\n")
-        read_until(person, b"\n5 ")
-        os.write(person, b"\x1b[A\x1b[A\n")
-        second = read_until(person, b"position 5 of")
+        read_until(person, PROMPT)
+        first = typed(person, b"inf\tposi\t\n")
+        typed(person, b"goto 5\n")
+        second = typed(person, b"\x1b[A\x1b[A\n")
         os.write(person, b"\x04")
 
         assert b"info position" in first
+        assert b"position 0 of" in first
         assert b"info position" in second
-        assert 0 == process.wait(timeout=20)
+        assert b"position 5 of" in second
+        assert 0 == process.wait(timeout=60)
     finally:
         process.kill()
         process.wait()

@@ -147,6 +147,7 @@ def _show(result: BranchResult, changes: Changes, place: Path) -> None:
 Examples:
   xce replay diff run1 branch1
   xce replay diff run1 branch1 --by size --moved 30
+  xce replay diff run1 branch1 --html curves.html
   xce replay diff run1 branch1 --json | jq .moved
 wait = dispatch - submit; bounded slowdown = max(1, (wait + run) / max(run, 10 s)); utilisation =
 slot-time used by the group / slot-time of all hosts. A job that starts later was displaced by those
@@ -159,9 +160,12 @@ Exit status: 0 when every job starts at the same time, 1 otherwise.
               help="Show these groups only; again for more. All of them by default.")
 @click.option("--moved", "moved_kept", type=click.IntRange(min=0), default=10, show_default=True,
               metavar="COUNT", help="Name so many of the jobs that moved most.")
+@click.option("--html", "drawing", type=click.Path(path_type=Path), metavar="FILE",
+              help="Draw jobs that wait, slots in use and waits into a page of its own.")
 @json_option
 def diff(
-    before: Path, after: Path, *, kinds: tuple[str, ...], moved_kept: int, as_json: bool
+    before: Path, after: Path, *, kinds: tuple[str, ...], moved_kept: int, drawing: Path | None,
+    as_json: bool,
 ) -> int:
     """
     Set the schedules of two logs side by side, by job id: a log and its branch.
@@ -174,6 +178,10 @@ def diff(
         with EventLog.open(place, writable=False) as log:
             schedules.append(schedule_of(log, log.log_id))
     found = compare(schedules[0], schedules[1], moved_kept=moved_kept)
+    if drawing is not None:
+        from tools.cli.plots import page
+
+        drawing.write_text(page(schedules, [str(before), str(after)]), encoding="utf-8")
     wanted = set(kinds or ("queue", "user", "size"))
     if as_json:
         say_json(_plain(found, wanted))

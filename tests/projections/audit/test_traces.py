@@ -120,6 +120,7 @@ EXAMPLES: dict[str, tuple[str, Event]] = {
 
 # Fields without a default of what can be defined.
 REQUIRED: dict[str, dict[str, object]] = {
+    "queue": {"priority": 1},
     "limit": {"amounts": (LimitAmount(resource="slots", milli=1000),)},
 }
 

@@ -182,8 +182,14 @@ def _range(job: Json) -> Any:
 # ------------------------------------------------------------------------------------- what changes
 
 
-def _change(
-    directory: Path, job_ids: tuple[str, ...], verb: str, done: str, *, as_json: bool
+def change_jobs(
+    directory: Path,
+    job_ids: tuple[str, ...],
+    verb: str,
+    done: str,
+    *,
+    body: Json | None = None,
+    as_json: bool,
 ) -> None:
     """
     Do one thing to each job; the first failure decides the exit status, the others are still done.
@@ -193,7 +199,8 @@ def _change(
     failures: list[XceError] = []
     for job_id in job_ids:
         try:
-            answers.append({"job_id": job_id, **client.post(f"/v1/jobs/{segment(job_id)}/{verb}")})
+            answer = client.post(f"/v1/jobs/{segment(job_id)}/{verb}", body)
+            answers.append({"job_id": job_id, **answer})
         except (Refused, NotFound) as error:
             failures.append(error)
             continue
@@ -220,7 +227,7 @@ def kill(directory: Path, job_ids: tuple[str, ...], *, as_json: bool) -> None:
     """
     End jobs, pending or running.
     """
-    _change(directory, job_ids, "kill", "is being ended", as_json=as_json)
+    change_jobs(directory, job_ids, "kill", "is being ended", as_json=as_json)
 
 
 @click.command(epilog="""
@@ -236,7 +243,7 @@ def stop(directory: Path, job_ids: tuple[str, ...], *, as_json: bool) -> None:
     """
     Keep pending jobs back (PSUSP), suspend started ones (USUSP), until they are resumed.
     """
-    _change(directory, job_ids, "stop", "is being stopped", as_json=as_json)
+    change_jobs(directory, job_ids, "stop", "is being stopped", as_json=as_json)
 
 
 @click.command(epilog="""
@@ -252,4 +259,4 @@ def resume(directory: Path, job_ids: tuple[str, ...], *, as_json: bool) -> None:
     """
     Let jobs go on that were stopped.
     """
-    _change(directory, job_ids, "resume", "may go on", as_json=as_json)
+    change_jobs(directory, job_ids, "resume", "may go on", as_json=as_json)

@@ -37,6 +37,7 @@ TEXTS = {
     "tasks_mark", "run_limit_mark", "limits_mark", "exits_mark", "rerunnable_mark", "exec_mark",
     "env_mark",
 }  # fmt: skip
+QUEUE_LISTS = ("hosts", "users", "preemptible_queues", "preemptible_by")
 HEADS = ("LIMIT", "OF", "HOST", "RESOURCE", "USED", "MOST")
 
 
@@ -99,7 +100,7 @@ def _value(kind: str, name: str, text: str) -> Any:
     if kind == "limit" and name in DIMENSIONS:
         names = parse_names(text.removeprefix("each "), field=name)
         return {"names": names.model_dump(mode="json"), "is_each": text.startswith("each ")}
-    if kind == "queue" and name in ("hosts", "users"):
+    if kind == "queue" and name in QUEUE_LISTS:
         return parse_names(text, field=name).model_dump(mode="json")
     if name in ("members", "users", "groups"):
         return text.split()
@@ -122,6 +123,8 @@ Examples:
   xce define group physics members="alice bob" slots_max=100
   xce define project /physics groups=physics slots=200
   xce define queue short priority=40 tasks_max=4 limits.user_slots=10 hosts="h1+2 others"
+  xce define queue urgent priority=90 preemptible_queues="short+1 normal"
+  xce define queue normal preemptible_by=all
   xce define profile solver resreq="rusage[mem=2000]" resreq_mark=fixed
   xce define user alice slots_max=20
 What is defined already is changed only in the fields that are said; --new begins afresh.

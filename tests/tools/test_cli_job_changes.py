@@ -1,0 +1,131 @@
+"""
+Stopping, resuming, requeueing, switching, modifying and moving jobs, with real programs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.tools import cli_harness as harness
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory):
+    """
+    Return one cluster for all tests of this module: one local worker with one slot, and a queue
+    whose jobs may suspend those of another.
+    """
+    options = ("--workers", "1", "--slots", "1")
+    with harness.cluster(tmp_path_factory.mktemp("changes"), *options) as one:
+        low = ("define", "queue", "low", "priority=10", "preemptible_by=all")
+        high = ("define", "queue", "high", "priority=90", "preemptible_queues=low")
+        for command in (low, high):
+            done = one.run(*command)
+            assert 0 == done.returncode, done.stderr
+        yield one
+
+
+def ticking(path: Path) -> str:
+    """
+    Return a program that counts up in a file for ever.
+    """
+    count = f"n=$((n+1)); echo $n > {path}.new; mv {path}.new {path}; sleep 0.02"
+    return f"n=0; while :; do {count}; done"
+
+
+def is_stopped(pid: int) -> bool:
+    return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+
+
+def test_a_running_program_is_stopped_and_goes_on(live, tmp_path):
+    """
+    USUSP is a stopped process, RUN again a running one.
+    """
+    job_id = live.submit("--shell", ticking(tmp_path / "count"))
+    live.wait_state(job_id, "RUN")
+    harness.wait_until((tmp_path / "count").exists)
+    pid = live.job(job_id)["pid"]
+
+    assert 0 == live.run("stop", job_id).returncode
+    live.wait_state(job_id, "USUSP")
+    harness.wait_until(lambda: is_stopped(pid))
+
+    assert 0 == live.run("resume", job_id).returncode
+    live.wait_state(job_id, "RUN")
+    before = (tmp_path / "count").read_text()
+    harness.wait_until(lambda: (tmp_path / "count").read_text() != before)
+    live.run("kill", job_id)
+    live.wait_state(job_id, "EXIT")
+
+
+def test_a_running_program_is_suspended_for_a_more_important_one(live, tmp_path):
+    """
+    The whole story of preemption with real processes: SSUSP while the other runs, then on.
+    """
+    victim = live.submit("-q", "low", "--shell", ticking(tmp_path / "count"))
+    live.wait_state(victim, "RUN")
+    harness.wait_until((tmp_path / "count").exists)
+    pid = live.job(victim)["pid"]
+    go = tmp_path / "go"
+    text = f"while [ ! -e {go} ]; do sleep 0.05; done"
+    preemptor = live.submit("-q", "high", "--shell", text)
+
+    live.wait_state(preemptor, "RUN")
+    assert "SSUSP" == live.job(victim)["state"]
+    assert is_stopped(pid)
+    go.touch()
+    live.wait_state(preemptor, "DONE")
+    live.wait_state(victim, "RUN")
+
+    before = (tmp_path / "count").read_text()
+    harness.wait_until(lambda: (tmp_path / "count").read_text() != before)
+    live.run("kill", victim)
+    live.wait_state(victim, "EXIT")
+
+
+def test_a_running_job_is_put_back_and_held(live):
+    """
+    Its program ends, the next attempt waits until it is resumed.
+    """
+    job_id = live.submit("--shell", "exec sleep 60")
+    live.wait_state(job_id, "RUN")
+
+    assert 0 == live.run("requeue", "-H", job_id).returncode
+    live.wait_state(job_id, "PSUSP")
+    assert 0 == live.run("resume", job_id).returncode
+    live.wait_state(job_id, "RUN")
+
+    assert 2 == live.job(job_id)["attempt"]
+    live.run("kill", job_id)
+    live.wait_state(job_id, "EXIT")
+
+
+def test_a_pending_job_is_changed_switched_and_moved(live):
+    """
+    What isn't named stays; none takes away; what is wrong is refused by name.
+    """
+    job_id, other = live.submit("-n", "99", "--shell", "true"), live.submit("-n", "99", "true")
+
+    for arguments in (
+        ("modify", "-n", "98", "-R", "rusage[mem=5]", "-W", "1:00", "-J", "name", job_id),
+        ("modify", "-R", "none", job_id),
+        ("switch", "low", job_id),
+        ("top", job_id),
+        ("bottom", job_id),
+    ):
+        done = live.run(*arguments)
+        assert 0 == done.returncode, (arguments, done.stderr)
+
+    job = live.job(job_id)
+    assert ("low", "name", 98, 3_600_000_000, []) == (
+        job["queue"], job["name"], job["tasks_min"], job["run_limit_us"], list(job["resreq"])
+    )  # fmt: skip
+    assert 2 == live.run("modify", job_id).returncode
+    assert "queue" in live.run("switch", "nowhere", job_id).stderr
+    assert 2 == live.run("requeue", job_id).returncode
+    live.run("kill", job_id, other)

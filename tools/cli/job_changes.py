@@ -1,0 +1,157 @@
+"""
+Change jobs that are there: requeue, switch, modify, and move among their equals.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from domain.errors import Refused
+from tools.cli.client import Json
+from tools.cli.jobs import change_jobs
+from tools.cli.options import dir_option, json_option
+from tools.cli.submit import parse_run_limit, parse_tasks
+
+NONE = "none"
+TAKEN_AWAY: dict[str, tuple[str, Any]] = {
+    "resreq": ("resreq", []),
+    "run_limit": ("run_limit_us", None),
+    "dependency": ("dependency_text", ""),
+    "project": ("project", ""),
+    "profile": ("profile", ""),
+    "group": ("group", ""),
+    "name": ("name", ""),
+}
+"""Options that take a value away by ``none``: the field, and what it is then."""
+
+
+@click.command(epilog="""
+\b
+Examples:
+  xce requeue 12
+  xce requeue -H 12              and keep it back until xce resume 12
+The program is ended first. The job keeps its id; its next attempt has the next number.
+""")
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@click.option("-H", "--hold", is_flag=True, help="Keep it back until xce resume.")
+@dir_option
+@json_option
+def requeue(directory: Path, job_ids: tuple[str, ...], *, hold: bool, as_json: bool) -> None:
+    """
+    Put started jobs back to pending, behind their equals.
+    """
+    body: Json = {"hold": hold}
+    change_jobs(directory, job_ids, "requeue", "is being put back", body=body, as_json=as_json)
+
+
+@click.command(epilog="""
+\b
+Example:
+  xce switch night 12 13
+A started job runs on if the queue has its hosts. Next: xce why 12.
+""")
+@click.argument("queue")
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@dir_option
+@json_option
+def switch(directory: Path, queue: str, job_ids: tuple[str, ...], *, as_json: bool) -> None:
+    """
+    Move jobs to another QUEUE.
+    """
+    done = f"is moved to queue {queue}"
+    change_jobs(directory, job_ids, "switch", done, body={"queue": queue}, as_json=as_json)
+
+
+@click.command(epilog="""
+\b
+Examples:
+  xce modify -n 8 -R "rusage[mem=500]" 12
+  xce modify -W none 12          takes the run limit away
+Of a started job only the run limit and the name can change. Next: xce job 12.
+""")
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@click.option("-n", "tasks", metavar="MIN[,MAX]", help="How many tasks (slots).")
+@click.option("-R", "resreq", multiple=True, metavar="TEXT",
+              help="Resource requirement, in place of all it had; none takes it away.")
+@click.option("-W", "run_limit", metavar="[HOURS:]MINUTES", help="Run limit, or none.")
+@click.option("-w", "dependency", metavar="TEXT", help='Dependency such as "done(12)", or none.')
+@click.option("-J", "name", metavar="NAME", help="A name for people, or none.")
+@click.option("-G", "group", metavar="GROUP", help="The user group that it counts for, or none.")
+@click.option("-P", "project", metavar="PATH", help="Its project, or none.")
+@click.option("--app", "profile", metavar="PROFILE", help="Its application profile, or none.")
+@click.option("--sp", "priority", type=click.IntRange(min=0), metavar="NUMBER",
+              help="Its priority among the jobs of its queue.")
+@dir_option
+@json_option
+def modify(
+    directory: Path, job_ids: tuple[str, ...], *, as_json: bool, **options: Any
+) -> None:
+    """
+    Change what jobs ask for; what isn't named stays as it is.
+    """
+    body = changes_of(options)
+    change_jobs(directory, job_ids, "modify", "is changed", body=body, as_json=as_json)
+
+
+def changes_of(options: dict[str, Any]) -> Json:
+    """
+    Return the body of a modification.
+
+    Raises:
+        Refused: Nothing is changed, or an option breaks a rule that can be told here.
+    """
+    body: Json = {}
+    for option, value in options.items():
+        if value in (None, ()):
+            continue
+        if option in TAKEN_AWAY and value in (NONE, (NONE,)):
+            field, nothing = TAKEN_AWAY[option]
+            body[field] = nothing
+        elif option == "tasks":
+            body["tasks_min"], body["tasks_max"] = parse_tasks(value)
+        elif option == "run_limit":
+            body["run_limit_us"] = parse_run_limit(value)
+        elif option == "resreq":
+            body["resreq"] = list(value)
+        elif option == "priority":
+            body["user_priority"] = value
+        else:
+            body[TAKEN_AWAY[option][0]] = value
+    if not body:
+        raise Refused("options", "must name what to change", hint="See xce modify --help.")
+    return body
+
+
+@click.command(epilog="""
+\b
+Example:
+  xce top 12
+It is considered before all other jobs of its queue and priority. Next: xce jobs.
+""")
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@dir_option
+@json_option
+def top(directory: Path, job_ids: tuple[str, ...], *, as_json: bool) -> None:
+    """
+    Put pending jobs before their equals.
+    """
+    change_jobs(directory, job_ids, "top", "is first of its equals", as_json=as_json)
+
+
+@click.command(epilog="""
+\b
+Example:
+  xce bottom 12
+It is considered after all other jobs of its queue and priority. Next: xce jobs.
+""")
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@dir_option
+@json_option
+def bottom(directory: Path, job_ids: tuple[str, ...], *, as_json: bool) -> None:
+    """
+    Put pending jobs behind their equals.
+    """
+    change_jobs(directory, job_ids, "bottom", "is last of its equals", as_json=as_json)

@@ -135,6 +135,13 @@ class State(Lookups):
             return self.capacity.freed + self.capacity.changed
         return self.capacity.freed
 
+    def freed(self) -> int:
+        """
+        Return a count that rises with everything that may let a waiting request start, or shut a
+        host.
+        """
+        return self.capacity.freed
+
     def epoch_of(self, fingerprint: str) -> int:
         """
         Return a count that rises whenever the outcome, or the reasons, of a request may have
@@ -436,61 +443,3 @@ class State(Lookups):
         if job.excluded_hosts:
             words += f" excluded={','.join(map(str, job.excluded_hosts))}"
         return words
-
-    # -- what is held for jobs that preempt others
-
-    def keep(self, job: JobRecord, allocation: Allocation | None) -> None:
-        """
-        Hold hosts for a pending job that preempts others, or nothing any more; it asks as one of
-        its own meanwhile.
-        """
-        if job.keeps == allocation:
-            return
-        job.keeps = allocation
-        if allocation is None:
-            self.keepers.pop(job.stream, None)
-            self.capacity.freed += 1
-        else:
-            self.keepers[job.stream] = job
-        self.wanted.pop(job.stream, None)
-        if job.state is JobState.PEND and not self.waits_to_be_ready(job):
-            self.picker.on_job_push(job)
-        self.capacity.changed += 1
-
-    def note_spared(self, job_id: str) -> None:
-        """
-        Note that a job was stopped for this one and has gone on: it isn't stopped for it again, so
-        this one no longer asks as others do.
-        """
-        job = self.stored.jobs.get(job_stream(job_id))
-        if job is None or job.has_spared:
-            return
-        job.has_spared = True
-        self.wanted.pop(job.stream, None)
-        if job.state is JobState.PEND and not self.waits_to_be_ready(job):
-            self.picker.on_job_push(job)
-
-    def drop_kept(self, job: JobRecord) -> None:
-        """
-        Hold nothing any more for a job that stops to wait.
-        """
-        job.keeps = None
-        self.keepers.pop(job.stream, None)
-        self.capacity.freed += 1
-
-    def waits_to_be_ready(self, job: JobRecord) -> bool:
-        """
-        Say whether the picker doesn't know the job, because it isn't ready or nobody has looked yet.
-        """
-        stream = job.stream
-        return stream in self.unready or stream in self.unchecked or stream in self.put_back
-
-    def lose_kept(self, worker: WorkerRecord) -> None:
-        """
-        Hold nothing any more for jobs one of whose hosts is lost.
-        """
-        for job in list(self.keepers.values()):
-            if job.keeps is not None and any(
-                number == worker.number for number, _, _ in job.keeps.shares()
-            ):
-                self.keep(job, None)

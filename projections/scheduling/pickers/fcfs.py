@@ -107,7 +107,7 @@ class BuiltinFcfs:
         self._heads: list[tuple[Key, JobRecord, _Group]] = []
         self._current: _Group | None = None
         self._current_key: Key | None = None
-        self._is_woken = False
+        self._woken_at = -1
         self._round = 0
         self._pushed: dict[str, _Group] = {}
         self._began_at = -1
@@ -146,7 +146,7 @@ class BuiltinFcfs:
         self._current = None
         self._heads = []
         self._round += 1
-        self._is_woken = False
+        self._woken_at = -1
         for group in self._candidates():
             group.is_spent = group.proved == self._view.epoch_of(group.fingerprint)
             if not group.is_spent:
@@ -183,8 +183,9 @@ class BuiltinFcfs:
         return None
 
     def on_dispatch(self, job: JobRecord) -> None:
-        if not self._is_woken and self._view.changes() != self._began_at:
-            self._is_woken = True
+        first = self._woken_at < 0 and self._view.changes() != self._began_at
+        if first or (self._woken_at >= 0 and self._woken_at != self._view.freed()):
+            self._woken_at = self._view.freed()
             self._wake_behind()
         self._add_head(self._taken())
 

@@ -45,6 +45,13 @@ class PickerView(Protocol):
         """
         ...
 
+    def freed(self) -> int:
+        """
+        Return a count that rises with everything that may let a waiting request start, or shut a
+        host.
+        """
+        ...
+
     def epoch_of(self, fingerprint: str) -> int:
         """
         Return a count that rises whenever a request proved impossible must be tried again.

@@ -15,6 +15,7 @@ from tools.conformance.values import (
     cases_of,
     mapping_of,
     mappings_of,
+    texts_of,
 )
 
 BACKFILL: Final = "reservation and backfill come with the policies that replay compares"
@@ -29,6 +30,7 @@ _QUEUE_FIELDS: Final = {
     "BACKFILL": BACKFILL,
     "INTERRUPTIBLE_BACKFILL": BACKFILL,
 }
+DURATION: Final = "duration and decay of rusage are kept and told, and not carried out yet"
 SUPERSEDED: Final = "superseded: use is reported per host, so jobs over several hosts reconcile too"
 
 
@@ -42,6 +44,8 @@ def refuse_left_out(vector: Vector) -> None:
     reason = _TOPICS.get(vector.topic)
     if "overage_applied" in mapping_of_or_nothing(vector.fields.get("expect")):
         reason = SUPERSEDED
+    if vector.kind == "schedule" and any(":duration" in text for text in _requirements(vector)):
+        reason = reason or DURATION
     for fields in _queues(vector):
         for name in fields:
             reason = reason or _QUEUE_FIELDS.get(name)
@@ -59,3 +63,10 @@ def mapping_of_or_nothing(value: object) -> Fields:
 def _queues(vector: Vector) -> Iterator[Fields]:
     for _, case in cases_of(vector.fields):
         yield from mappings_of(case.get("queues"))
+
+
+def _requirements(vector: Vector) -> Iterator[str]:
+    for _, case in cases_of(vector.fields):
+        for jobs in ("jobs", "running"):
+            for job in mappings_of(case.get(jobs)):
+                yield from texts_of(job.get("R"))

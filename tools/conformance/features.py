@@ -44,7 +44,9 @@ def refuse_left_out(vector: Vector) -> None:
     reason = _TOPICS.get(vector.topic)
     if "overage_applied" in mapping_of_or_nothing(vector.fields.get("expect")):
         reason = SUPERSEDED
-    if vector.kind == "schedule" and any(":duration" in text for text in _requirements(vector)):
+    # A limit stays charged when a duration ends, so only vectors about the resource itself differ.
+    is_about = vector.kind == "schedule" and vector.topic == "shared"
+    if is_about and any(":duration" in text for text in _requirements(vector)):
         reason = reason or DURATION
     for fields in _queues(vector):
         for name in fields:

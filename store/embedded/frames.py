@@ -246,6 +246,7 @@ def open_frame(frame: bytes, *, position: int, dictionary: bytes | None = None) 
     raw = raw_payload(frame, header, dictionary=dictionary)
     if header.first_position != position:
         raise Corrupt("order", position, position, header.first_position)
+    check_digest(header, raw)
     return Frame(header, decode_columns(raw, header.events, position=position))
 
 
@@ -262,6 +263,17 @@ def check_follows(header: Header, raw: bytes, last_position: int, last_digest: b
         raise Corrupt(kind, min(first, last_position + 1), last_position + 1, first)
     if header.previous != last_digest:
         raise Corrupt("chain", first, last_digest.hex(), header.previous.hex())
+    check_digest(header, raw)
+
+
+def check_digest(header: Header, raw: bytes) -> None:
+    """
+    Check that a frame's digest covers what it holds: a checksum alone anybody can make right.
+
+    Raises:
+        Corrupt: Of the kind chain.
+    """
+    first = header.first_position
     digest = frame_digest(
         header.previous, header.flags, first, header.events, header.epoch, header.topic_mask, raw
     )

@@ -268,7 +268,8 @@ class Reader:
         """
         segment = self.anchors.segment_of(position)
         if segment is None:
-            return []
+            found = "the first frame behind it"
+            raise Corrupt("gap", position, f"position {position}", found, self.environment.path)
         batch: list[tuple[int, bytes]] = []
         size = 0
         for first, frame in self.anchors.frames(segment, position):

@@ -235,7 +235,7 @@ def serve(directory: Path, original: Path, lines: Iterator[str], answers: IO[str
 
 def skip_checks() -> None:
     """
-    Be the sabotage: compare no checksum on reading.
+    Be the sabotage: compare neither checksum nor digest on reading.
     """
     from store.embedded import frames, reader
 
@@ -244,6 +244,7 @@ def skip_checks() -> None:
 
     for module in (frames, reader):
         vars(module)["check_crc"] = compare_nothing
+    vars(frames)["check_digest"] = compare_nothing
 
 
 if __name__ == "__main__":

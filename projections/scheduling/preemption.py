@@ -27,6 +27,7 @@ from domain.job_states import JobState
 from domain.preemption import OnPreempt, PreemptPolicy, SuspendSignals, Trigger
 from domain.reasons import ReasonCode
 from projections.scheduling.capacity import Column
+from projections.scheduling.holds import waits_to_be_ready
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.relief import Relief, shared_of
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
@@ -161,7 +162,7 @@ class Preemption:
         """
         state = self._state
         for job in sorted(state.keepers.values(), key=order_of):
-            if not state.is_ready(job) or state.waits_to_be_ready(job):
+            if not state.is_ready(job) or waits_to_be_ready(state, job):
                 self._decide(job.stream, JobPreemptionEnded())
 
     def find(self, job: JobRecord, outcome: Pending) -> bool:
@@ -346,8 +347,8 @@ class Preemption:
         self, job: JobRecord, request: Request, base: Relief, ranked: list[JobRecord]
     ) -> Chosen | None:
         """
-        Return the victims on the host that needs the fewest, ties by the rank of their kind, then by
-        host order; None when no host alone suffices.
+        Return the victims on the host that needs the fewest, ties by the rank of their kind, then
+        by host order; None when no host alone suffices.
         """
         best: tuple[int, list[Rank], int] | None = None
         found: Chosen | None = None

@@ -15,7 +15,6 @@ from domain.allocations import Allocation
 from domain.effective import requirement_of
 from domain.errors import Refused
 from domain.identity import ByIdentity
-from domain.ids import job_stream
 from domain.job_states import LIVE, JobState
 from domain.jobs import JobSpec
 from domain.preemption import Relation

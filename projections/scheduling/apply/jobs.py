@@ -38,6 +38,7 @@ from domain.ids import job_of_stream, job_stream_of, split_job_id
 from domain.job_states import LIVE, JobState
 from domain.jobs import ExitRules, JobSpec
 from projections.scheduling.apply.transitions import move
+from projections.scheduling.holds import drop_kept, keep, note_spared
 from projections.scheduling.records import ArrayRecord, JobRecord, KeyRecord, OrderRecord
 from projections.scheduling.state import State
 
@@ -103,7 +104,7 @@ def _stop_waiting(state: State, job: JobRecord, now_us: int) -> None:
         state.waiting -= 1
     state.leave_set(job, now_us)
     if job.keeps is not None:
-        state.drop_kept(job)
+        drop_kept(state, job)
     state.unready.pop(job.stream, None)
     state.put_back.pop(job.stream, None)
     state.unchecked.pop(job.stream, None)
@@ -334,14 +335,14 @@ def preemption_planned(state: State, stamped: Stamped, event: JobPreemptionPlann
     """
     Hold for a pending job what its victims give back, and what else it needs beside.
     """
-    state.keep(state.stored.jobs[stamped.stream], event.allocation)
+    keep(state, state.stored.jobs[stamped.stream], event.allocation)
 
 
 def preemption_ended(state: State, stamped: Stamped, event: JobPreemptionEnded) -> None:
     """
     Hold nothing for the job any more.
     """
-    state.keep(state.stored.jobs[stamped.stream], None)
+    keep(state, state.stored.jobs[stamped.stream], None)
 
 
 def suspended(state: State, stamped: Stamped, event: JobSuspended) -> None:
@@ -397,7 +398,7 @@ def resumed(state: State, stamped: Stamped, event: JobResumed) -> None:
     job.suspend_why = ""
     if job.preemptor:
         job.spared_from = tuple(dict.fromkeys((*job.spared_from, job.preemptor)))
-        state.note_spared(job.preemptor)
+        note_spared(state, job.preemptor)
         job.preemptor = ""
         del state.victims[job.stream]
     move(state, job, JobState.RUN, stamped.time_us)

@@ -21,6 +21,7 @@ from domain.events.workers import (
 from domain.ids import entity_of_stream, job_stream
 from domain.job_states import JobState, state_after
 from projections.scheduling.apply.transitions import move, state_before_loss
+from projections.scheduling.holds import lose_kept
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 
@@ -122,7 +123,7 @@ def became_unreachable(state: State, stamped: Stamped, event: WorkerBecameUnreac
     worker = _worker(state, stamped)
     worker.unreachable_us = stamped.time_us
     state.lost_hosts[worker.name] = worker
-    state.lose_kept(worker)
+    lose_kept(state, worker)
     for job in _jobs_led_by(state, worker):
         after = state_after("contact lost", job.state)
         if after is not None:
@@ -167,7 +168,7 @@ def left(state: State, stamped: Stamped, event: WorkerLeft) -> None:
     """
     worker = _worker(state, stamped)
     worker.left = True
-    state.lose_kept(worker)
+    lose_kept(state, worker)
     state.capacity.set_status(worker)
 
 

@@ -37,6 +37,7 @@ from projections.scheduling.derived import CACHES, CAPACITY_CACHES, derived
 from projections.scheduling.records import StoredState
 from projections.scheduling.snapshot import load_state
 from projections.scheduling.state import State
+from projections.scheduling.watches import order_of
 from tests.builders import MB_MILLI, SECOND_US, a_host, a_job, some_settings
 from tests.scenario import Scenario
 
@@ -217,7 +218,9 @@ def _play(scenario: Scenario, step: tuple[Any, ...]) -> None:  # noqa: C901, PLR
 
 
 def _report(scenario: Scenario, worker: Any, free_mb: int, used_mb: int) -> None:
-    on_host = [job for job in scenario.state.live.values() if job.allocation is not None]
+    # A restored state knows its live jobs in another order.
+    live = sorted(scenario.state.live.values(), key=order_of)
+    on_host = [job for job in live if job.allocation is not None]
     scenario.command(
         WorkerReport(
             worker=worker.name,

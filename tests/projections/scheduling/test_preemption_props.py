@@ -18,6 +18,7 @@ from domain.queues import QueueSpec
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
 from projections.scheduling.core import Core
 from projections.scheduling.derived import derived
+from projections.scheduling.watches import order_of
 from tests.builders import SECOND_US, a_host, some_settings
 from tests.projections.scheduling.test_core_props import invariants, play
 from tests.scenario import Scenario
@@ -26,7 +27,7 @@ JOBS = st.fixed_dictionaries(
     {"queue": st.sampled_from(["lo", "mid", "hi", "hi", "other"])},
     optional={
         "resreq": st.sampled_from(
-            [("rusage[mem=100]",), ("rusage[lic=1]",), ("span[hosts=1]",), ("rusage[lic=1:mem=80]",)]
+            [("rusage[mem=90]",), ("rusage[lic=1]",), ("span[hosts=1]",), ("rusage[lic=1:mem=80]",)]
         ),
         "tasks_min": st.just(2),
         "tasks_max": st.sampled_from([2, 3]),
@@ -127,7 +128,7 @@ def act(scenario: Scenario, step: tuple[Any, ...]) -> None:
     if step[0] not in ("stopped all", "resumed all"):
         play(scenario, step)
         return
-    for job in list(scenario.state.live.values()):
+    for job in sorted(scenario.state.live.values(), key=order_of):
         if step[0] == "stopped all" and job.suspend_order:
             play(scenario, ("suspended", _place(scenario, job.stream)))
         elif step[0] == "resumed all" and job.resume_order:

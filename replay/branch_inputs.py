@@ -27,10 +27,34 @@ from domain.commands import (
     SwitchJob,
     WorkerReport,
 )
+from domain.commands.policies import (
+    DefineGroup,
+    DefineLimit,
+    DefineProfile,
+    DefineProject,
+    DefineUser,
+    RemoveGroup,
+    RemoveLimit,
+    RemoveProfile,
+    RemoveProject,
+    RemoveQueue,
+    RemoveUser,
+)
 from domain.envelope import Envelope
 from domain.errors import Conflict, Refused
 from domain.event import Event
-from domain.events import jobs, queues, refusals, scheduler, workers
+from domain.events import (
+    groups,
+    jobs,
+    limits,
+    profiles,
+    projects,
+    queues,
+    refusals,
+    scheduler,
+    users,
+    workers,
+)
 from domain.ids import entity_of_stream, job_of_stream, job_stream_of
 from domain.job_states import ENDED
 from projections.scheduling.core import Core
@@ -262,5 +286,16 @@ _COMMANDS: Final[dict[type[Event], Callable[[str, Any], Any]]] = {
     ),
     workers.WorkerClosed: lambda name, event: CloseWorker(worker=name, why=event.why),
     workers.WorkerOpened: lambda name, _: OpenWorker(worker=name),
+    queues.QueueRemoved: lambda name, _: RemoveQueue(queue=name),
+    users.UserDefined: lambda name, event: DefineUser(user=name, spec=event.spec),
+    users.UserRemoved: lambda name, _: RemoveUser(user=name),
+    groups.GroupDefined: lambda name, event: DefineGroup(group=name, spec=event.spec),
+    groups.GroupRemoved: lambda name, _: RemoveGroup(group=name),
+    projects.ProjectDefined: lambda name, event: DefineProject(project=name, spec=event.spec),
+    projects.ProjectRemoved: lambda name, _: RemoveProject(project=name),
+    limits.LimitDefined: lambda name, event: DefineLimit(limit=name, spec=event.spec),
+    limits.LimitRemoved: lambda name, _: RemoveLimit(limit=name),
+    profiles.ProfileDefined: lambda name, event: DefineProfile(profile=name, spec=event.spec),
+    profiles.ProfileRemoved: lambda name, _: RemoveProfile(profile=name),
 }  # fmt: skip
 """By the entity's name and the event."""

@@ -11,6 +11,7 @@ from domain.amounts import Amount
 from domain.envelope import Envelope
 from domain.events.jobs import JobSubmitted
 from domain.jobs import JobSpec, Program
+from domain.resreq.syntax import Per
 from projections.audit.fold_state import KEY_INDEXES, FoldState, LiveJob
 from projections.audit.rows.jobs import JobRow
 from projections.audit.rows.settings import ChangeRow
@@ -57,9 +58,19 @@ def _more(spec: JobSpec) -> str:
     return spec.model_dump_json(include=others, exclude_defaults=True)
 
 
+def reserved(spec: JobSpec) -> list[tuple[str, int, bool]]:
+    """
+    Return resource, thousandths and whether per task of what a simple requirement reserves.
+    """
+    requirement = spec.requirement
+    if requirement is None or not requirement.is_simple or not requirement.only.rusage:
+        return []
+    return [(one.resource, one.milli, one.per is Per.TASK) for one in requirement.only.rusage[0]]
+
+
 def _needs(spec: JobSpec) -> str:
-    needs = spec.needs
-    return json.dumps([need.model_dump() for need in needs]) if needs else "[]"
+    names = ("resource", "milli", "per_task")
+    return json.dumps([dict(zip(names, one, strict=True)) for one in reserved(spec)])
 
 
 # long: one line for each column.

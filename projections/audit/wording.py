@@ -16,6 +16,7 @@ from domain.events import jobs, log, queues, refusals, scheduler, session, worke
 from domain.jobs import JobSpec
 from domain.reasons import show_grouped
 from domain.units import show_duration, show_memory, show_milli
+from projections.audit.fold_spec import reserved
 
 HostName = Callable[[int], str]
 HOSTS_SHOWN = 8
@@ -72,9 +73,9 @@ def spec_words(spec: JobSpec, *, is_private: bool) -> str:
     named = (("name", spec.name), ("project", spec.project), ("profile", spec.profile))
     parts += [f"{word} {value}" for word, value in named if value]
     parts += [f"-R {text}" for text in spec.resreq]
-    for need in spec.needs:
-        each = "task" if need.per_task else "host"
-        parts.append(f"needs {need.resource} {amount_words(need.resource, need.milli)} a {each}")
+    for resource, milli, per_task in reserved(spec):
+        each = "task" if per_task else "host"
+        parts.append(f"needs {resource} {amount_words(resource, milli)} a {each}")
     if spec.user_priority:
         parts.append(f"priority {spec.user_priority}")
     if spec.run_limit_us is not None:

@@ -1,15 +1,16 @@
 """
 The simulation driver: a recorded workload on a modelled cluster, in virtual time.
 
-It plays the agents: a job starts when it is dispatched and ends after its recorded run time. Ends
-at a moment come before submissions at it, then a session, and again while ends at that moment
-remain (jobs of 0 s). Log id and all bytes are a function of the input.
+It plays the agents: a job starts when it is dispatched and ends after its recorded run time; orders
+are confirmed at once, and suspended time extends the end. Ends at a moment come before submissions
+at it, then a session, and again while ends at that moment remain (jobs of 0 s). Log id and all
+bytes are a function of the input.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
@@ -17,10 +18,21 @@ from typing import Final
 from domain.amounts import MEM, Attribute, HostResource, InstanceUnit
 from domain.cluster import ClusterSettings, DefaultHostType
 from domain.commands.jobs import SubmitJob
-from domain.commands.reports import JobFinishedReport, JobStartedReport, JoinWorker
+from domain.commands.reports import (
+    JobFinishedReport,
+    JobResumedReport,
+    JobStartedReport,
+    JobSuspendedReport,
+    JoinWorker,
+)
 from domain.commands.settings import DefineCluster, DefineQueue, StartScheduler
 from domain.envelope import Stamped
-from domain.events.jobs import JobDispatched
+from domain.events.jobs import (
+    JobDispatched,
+    JobKillOrdered,
+    JobResumeOrdered,
+    JobSuspendOrdered,
+)
 from domain.ids import job_of_stream
 from domain.jobs import JobSpec
 from domain.queues import QueueSpec
@@ -43,6 +55,10 @@ DAY_US: Final = 86_400 * SECOND_US
 KIB_MILLI: Final = 1_000
 STATUS_FAILED: Final = 0
 STATUS_CANCELLED: Final = 5
+SIGKILL: Final = 9
+
+ORDERS: Final = (JobSuspendOrdered, JobResumeOrdered, JobKillOrdered)
+Order = JobSuspendOrdered | JobResumeOrdered | JobKillOrdered
 
 
 @dataclass(slots=True, frozen=True)
@@ -120,6 +136,7 @@ class Simulation:
         log: An empty log, open for writing.
         settings: The cluster's settings, the picker's name among them.
         plugins: Pickers and allocators; the built-in ones when None.
+        queues: Definitions of queues by name; those that jobs name beside are all alike.
         snapshots: Where snapshots go, None for nowhere.
         on_progress: Called now and then.
     """
@@ -132,6 +149,7 @@ class Simulation:
         *,
         settings: ClusterSettings,
         plugins: Plugins | None = None,
+        queues: Mapping[str, QueueSpec] | None = None,
         snapshots: Snapshots | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
@@ -145,9 +163,13 @@ class Simulation:
         self._modelling = Modelling(cluster)
         self._precedence = Precedence(workload.jobs)
         self._figures = Figures(cluster.slots)
+        self._queue_specs = dict(queues or {})
         self._ends: list[tuple[int, int, str, int]] = []
         self._end_count = 0
         self._running: dict[str, tuple[int, int]] = {}
+        self._starts: dict[str, tuple[int, int, int]] = {}
+        self._left_us: dict[str, int] = {}
+        self._out_of_date: set[int] = set()
 
     @property
     def engine(self) -> Engine:
@@ -210,7 +232,7 @@ class Simulation:
             self._accept(
                 DefineQueue(
                     queue=queue,
-                    spec=QueueSpec(
+                    spec=self._queue_specs.get(queue) or QueueSpec(
                         priority=30, description="all jobs of the workload", allows_exclusive=True
                     ),
                 )
@@ -236,7 +258,7 @@ class Simulation:
         details = self._workload.jobs.details
         asks = details.asks if details is not None else []
         names = (id_word(ask.queue_name) for ask in asks if ask.queue_name)
-        return list(dict.fromkeys((self._settings.default_queue, *names)))
+        return list(dict.fromkeys((self._settings.default_queue, *names, *self._queue_specs)))
 
     def _finish(self) -> SimulationResult:
         self._commit()
@@ -299,15 +321,21 @@ class Simulation:
 
     def _decide(self, now_us: int) -> None:
         """
-        Hold sessions until one decides nothing more, and start what was dispatched.
+        Hold sessions until one decides nothing more, start what was dispatched, and carry out what
+        was ordered.
         """
         engine = self._engine
         is_over = False
         while not is_over:
+            is_confirmed = False
             for stamped in engine.hold_session(now_us):
-                if type(stamped.event) is JobDispatched:
-                    self._start(stamped, stamped.event, now_us)
-            is_over = not engine.core.is_cut_short
+                event = stamped.event
+                if type(event) is JobDispatched:
+                    self._start(stamped, event, now_us)
+                elif isinstance(event, ORDERS):
+                    self._carry_out(stamped.stream, event, now_us)
+                    is_confirmed = True
+            is_over = not (engine.core.is_cut_short or is_confirmed)
 
     def _start(self, stamped: Stamped, event: JobDispatched, now_us: int) -> None:
         stream = stamped.stream
@@ -322,16 +350,67 @@ class Simulation:
             actor="",
             now_us=now_us,
         )
-        index, submit_us = self._running[stream]
-        run_us = self._workload.jobs.run_s[index] * SECOND_US
+        run_us = self._workload.jobs.run_s[self._running[stream][0]] * SECOND_US
+        self._end_at(stream, now_us + run_us, start_us=now_us, attempt=event.attempt)
+
+    def _end_at(self, stream: str, end_us: int, *, start_us: int, attempt: int) -> None:
+        self._end_count += 1
+        self._starts[stream] = (start_us, end_us, self._end_count)
+        heappush(self._ends, (end_us, self._end_count, stream, attempt))
+
+    def _no_end(self, stream: str) -> tuple[int, int]:
+        """
+        Forget when a job would end; return when it began, and when it would have ended.
+        """
+        start_us, end_us, number = self._starts[stream]
+        self._out_of_date.add(number)
+        while self._ends and self._ends[0][1] in self._out_of_date:
+            self._out_of_date.discard(heappop(self._ends)[1])
+        return start_us, end_us
+
+    def _carry_out(self, stream: str, event: Order, now_us: int) -> None:
+        """
+        Do at once what a worker was ordered, and report it.
+        """
+        about = {
+            "worker": event.worker,
+            "incarnation": self._engine.core.state.worker(event.worker).incarnation,
+            "job_id": job_of_stream(stream),
+            "attempt": event.attempt,
+        }
+        report: object
+        if isinstance(event, JobSuspendOrdered):
+            _, end_us = self._no_end(stream)
+            self._left_us[stream] = end_us - now_us
+            report = JobSuspendedReport.model_validate(about)
+        elif isinstance(event, JobResumeOrdered):
+            start_us = self._starts[stream][0]
+            end_us = now_us + self._left_us.pop(stream)
+            self._end_at(stream, end_us, start_us=start_us, attempt=event.attempt)
+            report = JobResumedReport.model_validate(about)
+        else:
+            if self._left_us.pop(stream, None) is None:
+                self._no_end(stream)
+            report = JobFinishedReport.model_validate({**about, "signal": SIGKILL})
+        self._engine.accept(report, actor="", now_us=now_us)
+        if isinstance(event, JobKillOrdered):
+            job = self._engine.core.state.stored.jobs[stream]
+            if not job.requeue_why:
+                self._ended(stream, now_us)
+
+    def _ended(self, stream: str, now_us: int) -> int:
+        """
+        Take the figures of a job that has ended; return its place in the workload.
+        """
+        index, submit_us = self._running.pop(stream)
         self._figures.add(
             submit_us=submit_us,
-            start_us=now_us,
-            finish_us=now_us + run_us,
+            start_us=self._starts.pop(stream)[0],
+            finish_us=now_us,
             tasks=self._workload.jobs.tasks[index],
         )
-        self._end_count += 1
-        heappush(self._ends, (now_us + run_us, self._end_count, stream, event.attempt))
+        self._precedence.end(index)
+        return index
 
     def _report_ends(self, now_us: int) -> None:
         """
@@ -340,8 +419,11 @@ class Simulation:
         state = self._engine.core.state
         ends = self._ends
         while ends and ends[0][0] == now_us:
-            _, _, stream, attempt = heappop(ends)
-            index, _ = self._running.pop(stream)
+            _, number, stream, attempt = heappop(ends)
+            if number in self._out_of_date:
+                self._out_of_date.discard(number)
+                continue
+            index = self._ended(stream, now_us)
             allocation = state.live[stream].allocation
             assert allocation is not None
             worker = state.hosts[allocation.runs[0].first]
@@ -357,7 +439,6 @@ class Simulation:
                 actor="",
                 now_us=now_us,
             )
-            self._precedence.end(index)
         for index in self._precedence.take_free():
             self._submit(index, now_us)
 

@@ -77,14 +77,19 @@ def test_a_live_cluster_keeps_to_a_limit_until_it_is_removed(tmp_path):
     """
     with harness.cluster(tmp_path, "--workers", "1", "--slots", "2") as live:
         live.run("define", "limit", "l1", "users=each all", "jobs=1")
-        first = live.submit("--", harness.program("sleep"), "600")
+        live.run("define", "profile", "app", "resreq=rusage[mem=1]", "run_limit_us=60000000")
+        first = live.submit("--app", "app", "--", harness.program("sleep"), "600")
         second = live.submit("--", harness.program("sleep"), "600")
         live.wait_state(first, "RUN")
 
+        effective = live.job(first)["effective"]
         limits = json.loads(live.run("limits", "--json").stdout)["limits"]
         why = live.run("why", second).stdout
         refused = live.run("define", "limit", "l2", "licences=1")
 
+        assert [{"resource": "mem", "milli": 1_024_000, "per": "host"}] == effective["reserves"]
+        assert 60_000_000 == effective["run_limit_us"]
+        assert effective["charged"][0].startswith("l1:jobs of ")
         assert [("l1", "jobs", 1_000, 1_000)] == [
             (each["limit"], each["resource"], each["used_milli"], each["most_milli"])
             for each in limits

@@ -15,7 +15,10 @@ from pathlib import Path
 from domain.job_states import ENDED, JobState
 from domain.jobs import Program
 from domain.reasons import PendReason, show_grouped
+from domain.resources import ResourceScope
+from domain.resreq.merge import terms_of
 from domain.resreq.render import render
+from domain.resreq.syntax import Per, Requirement
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 from projections.scheduling.status import why_waiting
@@ -103,6 +106,7 @@ def effective_row(state: State, job: JobRecord) -> dict[str, object]:
         "tasks_min": values.tasks_min,
         "tasks_max": values.tasks_max,
         "resreq": render(values.requirement) if values.requirement else "",
+        "reserves": list(_reserves(state, values.requirement)),
         "run_limit_us": values.run_limit_us,
         "limits": values.limits.model_dump() if values.limits else {},
         "rerunnable": bool(values.rerunnable),
@@ -110,6 +114,22 @@ def effective_row(state: State, job: JobRecord) -> dict[str, object]:
         "profile": job.spec.profile,
         "charged": [budget.text() for budget in state.limits.budgets_of(job.spec)],
     }
+
+
+def _reserves(state: State, requirement: Requirement | None) -> Iterator[dict[str, object]]:
+    """
+    Yield each amount that a requirement reserves, with what it counts for here: each host, each
+    task, or the whole job.
+    """
+    usual = Per.TASK if state.settings().reserve_per_task else Per.HOST
+    for term in () if requirement is None else terms_of(requirement):
+        found = state.stored.resources.get(term.resource)
+        per = usual
+        if found is not None and found.scope is ResourceScope.SHARED and usual is Per.HOST:
+            per = Per.JOB
+        if term.per is not Per.DEFAULT:
+            per = term.per
+        yield {"resource": term.resource, "milli": term.milli, "per": per.value}
 
 
 def _program(program: Program) -> dict[str, object]:

@@ -41,6 +41,11 @@ COMMIT_EVENTS: Final = 8_192
 HOLDER: Final = "branch"
 CODE_VERSION: Final = "0.1.0"
 DROP: Final = "--drop-event"
+WAKEUPS_MAX: Final = 200
+"""
+So many wakeups after the parent's end may start no job: windows open and close for ever, also over
+jobs that never end.
+"""
 
 
 @final
@@ -139,6 +144,7 @@ class Branch:
         self._core: Core = moment.core
         self._wakeup_us: int | None = None
         self._now_us = moment.time_us
+        self._wakeups = 0
         self._said = 0
         self._check_changes()
         self.log_id = branch_log_id(parent, self.position, self._changes, until_us)
@@ -252,6 +258,10 @@ class Branch:
         now_us = self._now_us if self._inputs.is_dirty else self._next_moment()
         while now_us is not None and (self._until_us is None or now_us <= self._until_us):
             self._now_us = now_us
+            if self._recorded.next is None and now_us == self._wakeup_us:
+                self._wakeups += 1
+                if self._wakeups > WAKEUPS_MAX:
+                    return
             self._live_through(now_us)
             if self._engine.pending >= COMMIT_EVENTS:
                 self._engine.commit()
@@ -326,6 +336,7 @@ class Branch:
         made = self._engine.hold_session(now_us)
         for stamped in made:
             if isinstance(stamped.event, JobDispatched):
+                self._wakeups = 0
                 self._agents.plan_start(stamped.stream, stamped.event.attempt, now_us)
             elif isinstance(stamped.event, JobKillOrdered):
                 self._agents.plan_kill(stamped, stamped.event)

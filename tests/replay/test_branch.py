@@ -35,6 +35,7 @@ from domain.events.queues import QueueDefined
 from domain.events.workers import WorkerCameBack, WorkerJoined, WorkerOrderDone
 from domain.ids import job_stream
 from domain.queues import QueueSpec
+from domain.windows import parse_windows
 from replay.branch import Branch, branch_log_id
 from replay.branch_changes import Changes, parse_hosts, parse_setting, read_inputs
 from replay.check import check
@@ -549,3 +550,24 @@ def test_what_is_under_way_where_the_parent_ends_is_carried_out_after_its_end(co
         type(one.event) for one in reports
     ]
     assert 1 == sum(isinstance(one.event, WorkerOrderDone) for one in child.events)
+
+
+def test_windows_that_open_and_close_for_ever_do_not_keep_a_branch_going():
+    """
+    A job without a known end is stopped and let go on again each day; some time that must be over.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2")
+    spec = QueueSpec(priority=50, run_windows=parse_windows("8:00-20:00"))
+    scenario.now_us = 10 * 3600 * S
+    scenario.command(DefineQueue(queue="day", spec=spec))
+    scenario.jobs("A queue=day")
+    scenario.session()
+    scenario.start("A")
+    parent = ListLog(scenario.log)
+
+    child, result = branched(parent, parent.head())
+
+    assert 1 == result.without_end
+    assert any(isinstance(one.event, JobSuspended) for one in child.events)
+    assert check(child, sample_events=1).is_good

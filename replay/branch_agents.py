@@ -188,7 +188,8 @@ class Agents:
         spec = job.spec
         run_us = spec.run_limit_us if spec.run_estimate_us is None else spec.run_estimate_us
         if run_us is None:
-            self.without_end += 1
+            # Once an attempt, not again after each stop.
+            self.without_end += start_us == (job.start_us or 0)
         elif is_same:
             place = self._not_before_its_end(start_us + run_us)
             self._plan_end(job.stream, job.attempt, *place)

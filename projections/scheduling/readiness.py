@@ -75,6 +75,8 @@ def kept_from_starting(state: State, job: JobRecord, now_us: int) -> PendReason 
 
     Everything that this looks at is in the job's fingerprint, so it holds for all jobs of it.
     """
+    if not job.index and state.bounds_nothing(job.spec):
+        return None
     budgets, request = state.limits, state.request_of(job)
     return (
         right_lost(state, job.spec)
@@ -155,7 +157,13 @@ def note_windows(state: State, now_us: int) -> bool:
     Returns:
         Whether that differs from the last session, so that jobs may start that couldn't before.
     """
-    queues = state.stored.queues.items()
+    queues = [
+        (name, queue)
+        for name, queue in state.stored.queues.items()
+        if queue.spec.run_windows is not None or queue.spec.dispatch_windows is not None
+    ]
+    if not queues and not state.windows_open:
+        return False
     run = {
         name: is_open(queue.spec.run_windows, now_us)
         for name, queue in queues

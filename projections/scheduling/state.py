@@ -154,6 +154,18 @@ class State(Lookups):
             return self.capacity.freed + self.capacity.changed
         return self.capacity.freed
 
+    def bounds_nothing(self, spec: JobSpec) -> bool:
+        """
+        Say whether neither queue, profile, project, deadline nor any limit has something to say of
+        a job beside what it asks for.
+        """
+        if spec.profile or spec.is_exclusive or spec.deadline_us is not None:
+            return False
+        if self.stored.projects or self.limits.are_any:
+            return False
+        traits = self.traits_of(self.stored.queues[spec.queue].spec)
+        return not (traits.bounds_jobs or traits.fills_in)
+
     # -- looking up
 
     def request_of(self, job: JobRecord) -> Request:

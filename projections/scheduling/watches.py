@@ -8,18 +8,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from typing import Final
+from typing import Final, NamedTuple
 
 from domain.dependency import parents_of
 from domain.effective import values_of
+from domain.identity import ByIdentity
 from domain.ids import job_stream_of
 from domain.job_states import ENDED, LIVE, JobState
 from domain.jobs import ExitRules, JobSpec
+from domain.queues import QueueSpec
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
 from projections.scheduling.request import delays_of
 
 NO_RULES: Final = ExitRules()
+
+
+class QueueTraits(NamedTuple):
+    """
+    Say what a queue's definition has to say at all.
+
+    Args:
+        fills_in: Jobs get values from it that they don't name themselves.
+        bounds_jobs: It says who may use it, where, when, how long or how much.
+    """
+
+    fills_in: bool
+    bounds_jobs: bool
+
+    @classmethod
+    def of(cls, queue: QueueSpec) -> QueueTraits:
+        """
+        Work the traits out.
+        """
+        bounds = (queue.users, queue.hosts, queue.run_windows)
+        bounds_jobs = queue.has_ceilings or any(bound is not None for bound in bounds)
+        return cls(queue.fills_in, bounds_jobs)
 
 
 class Watches:
@@ -45,6 +69,7 @@ class Watches:
     def __init__(self, stored: StoredState, picker: JobPicker) -> None:
         self.stored = stored
         self.picker = picker
+        self._traits: ByIdentity[QueueSpec, QueueTraits] = ByIdentity()
         self.waiting = 0
         self.live: dict[str, JobRecord] = {}
         self.unchecked: dict[str, JobRecord] = {}
@@ -186,8 +211,18 @@ class Watches:
         Return a job with what its profile and queue fill in, but for the requirement.
         """
         spec = job.spec
+        queue = self.stored.queues[spec.queue].spec
+        if not spec.profile and not self.traits_of(queue).fills_in:
+            return spec
         profile = self.stored.profiles.get(spec.profile) if spec.profile else None
-        return values_of(spec, profile, self.stored.queues[spec.queue].spec)
+        return values_of(spec, profile, queue)
+
+    def traits_of(self, queue: QueueSpec) -> QueueTraits:
+        """
+        Return what a queue's definition has to say at all, worked out once.
+        """
+        found = self._traits.get(queue)
+        return found if found is not None else self._traits.put(queue, QueueTraits.of(queue))
 
     def due(self, now_us: int) -> list[JobRecord]:
         """

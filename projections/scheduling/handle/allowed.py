@@ -31,6 +31,8 @@ def check_policies(state: State, spec: JobSpec) -> None:
         Denied: Its user has no right to its queue or project.
         Refused: It is over a ceiling, contradicts its profile, or is more than a limit holds.
     """
+    if spec.queue in state.stored.queues and state.bounds_nothing(spec):
+        return
     lost = right_lost(state, spec)
     if lost is not None:
         field, rule = FIELDS[lost.code]

@@ -160,7 +160,8 @@ class Environment:
         if marked is None and not data.exists() and (not create or self.settings.readonly):
             raise StoreUnavailable("no log", self.path, "there is no data file")
         if marked is None and create and is_blank(data):
-            data.unlink()  # A creation cut short: with an event in it there would be a marker.
+            # A creation cut short: with an event in it there would be a marker.
+            data.replace(data.with_suffix(".unfinished"))
         check_data_file(directory, log_id=marked, thorough=thorough)
         return marked
 

@@ -191,8 +191,10 @@ def is_blank(data_file: Path) -> bool:
     size = data_file.stat().st_size if data_file.exists() else BLANK_BYTES_MAX + 1
     if size > BLANK_BYTES_MAX:
         return False
-    # Without its meta pages nothing leads to anything behind them.
-    return size < BOTH_METAS_BYTES or not any(data_file.read_bytes()[:BOTH_METAS_BYTES])
+    head = data_file.read_bytes()[:BOTH_METAS_BYTES]
+    # Both meta pages are written at the creation, and the engine takes no file without either.
+    half = BOTH_METAS_BYTES // 2
+    return size < BOTH_METAS_BYTES or not any(head[:half]) or not any(head[half:])
 
 
 def is_read_only_medium(directory: Path) -> bool:

@@ -777,3 +777,39 @@ def test_a_restored_core_goes_on_in_the_middle_of_it(high_and_low: Scenario) -> 
     assert [made.event for made in restored.session(scenario.now_us)] == [
         made.event for made in scenario.log[-len(scenario.decisions) - 1 :]
     ]
+
+
+def test_jobs_that_knew_their_reasons_find_victims_in_one_session(scenario: Scenario) -> None:
+    """
+    The first of a request that finds its victims proves nothing for those that wait with it.
+    """
+    queues(scenario, "hi 90 >all", "lo 10")
+    scenario.hosts("h1 slots=2")
+    running(scenario, "A queue=lo", "B queue=lo")
+    scenario.jobs("J queue=hi", "K queue=hi")
+    assert [] == stops(scenario)
+    queues(scenario, "lo 10 <all")
+
+    assert ["B", "A"] == stops(scenario)
+
+
+def test_a_lower_victim_does_not_pass_a_higher_one_that_lacks_room(scenario: Scenario) -> None:
+    """
+    One slot is free: the job of the higher queue needs two, the lower one's would keep it from
+    them.
+    """
+    queues(scenario, "hi 90 >all", "q20 20 <all", "q10 10 <all")
+    scenario.hosts("h1 slots=3")
+    running(scenario, "A tasks=2 queue=q20", "B queue=q10")
+    scenario.jobs("J tasks=3 queue=hi")
+    scenario.session()
+    scenario.suspended("A", "B")
+    scenario.session()
+    scenario.jobs("K tasks=2 queue=hi")
+    scenario.session()
+    scenario.finish("J")
+    assert ["K dispatched: h1*2"] == scenario.session()
+
+    scenario.finish("K")
+
+    assert ["A resume ordered on h1", "B resume ordered on h1"] == scenario.session()

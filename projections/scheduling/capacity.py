@@ -97,7 +97,7 @@ class Capacity:
     ``freed`` counts what may let a job start that couldn't before; ``changed`` counts every change
     of capacity; ``status`` counts changes of which hosts there are and which of them take jobs.
     ``is_plain`` says that every host takes jobs and none is oversubscribed, so that usable slots
-    are just the free ones. ``aside`` counts the victims of preemption that have stopped.
+    are just the free ones. ``aside`` counts the jobs that have been stopped.
     """
 
     def __init__(self) -> None:
@@ -332,18 +332,33 @@ class Capacity:
 
     def stand_aside(self, job: JobRecord) -> None:
         """
-        Give back what a stopped victim of preemption gives back to everybody; its slots stay its
-        own towards all but those who may preempt it.
+        Give back what a stopped job gives back to everybody; its slots stay its own, towards all
+        but those who may preempt it.
         """
         self.aside += 1
         self._charge_released(job, -1)
 
     def come_back(self, job: JobRecord) -> None:
         """
-        Charge a victim in full again: it goes on, or leaves its hosts.
+        Charge a stopped job in full again: it goes on, or leaves its hosts.
         """
         self.aside -= 1
         self._charge_released(job, 1)
+
+    def can_come_back(self, job: JobRecord) -> bool:
+        """
+        Say whether what a stopped job gave back is free again; its slots are another question.
+        """
+        for number, name, charged, _ in self.released_by(job):
+            column = self.resources[name]
+            if column.total[number] - column.charged[number] < charged:
+                return False
+        pools = self.pools.by_name
+        return all(
+            pools[each.resource][each.pool].left >= each.milli
+            for each in (job.allocation.shared if job.allocation else ())
+            if each.resource in self.released and each.pool < len(pools.get(each.resource, ()))
+        )
 
     def _charge_released(self, job: JobRecord, sign: int) -> None:
         for number, name, charged, unused in self.released_by(job):

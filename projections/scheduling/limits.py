@@ -16,8 +16,9 @@ import numpy.typing as npt
 from domain.allocations import Allocation, HostRun, SharedAmount
 from domain.groups import Membership
 from domain.jobs import JobSpec
-from domain.limits import JOBS, SLOTS, TASKS, Basis, LimitCharge
+from domain.limits import COUNTED, JOBS, SLOTS, TASKS, Basis, LimitCharge
 from domain.reasons import PendReason
+from domain.resreq.syntax import Per
 from domain.windows import is_open, next_change_us
 from projections.scheduling.budgets import (
     PLENTY,
@@ -33,7 +34,7 @@ from projections.scheduling.budgets import (
     rules_of_users,
 )
 from projections.scheduling.records import JobRecord, StoredState
-from projections.scheduling.request import MILLI, Request, least_need
+from projections.scheduling.request import MILLI, Part, Request
 
 if TYPE_CHECKING:
     from projections.scheduling.capacity import Capacity
@@ -134,7 +135,7 @@ class Limits:
         if not self.rules.every or job.allocation is None:
             return
         budgets = self.budgets_of(job.spec)
-        if job.is_aside:
+        if job.is_aside and job.preemptor:
             budgets = tuple(each for each in budgets if each.rule.counts_preempted)
         self._charged[job.stream] = budgets
         self._add(budgets, job.allocation, 1)
@@ -337,6 +338,37 @@ class Limits:
             change = None if rule.windows is None else next_change_us(rule.windows, now_us)
             if change is not None:
                 yield change
+
+
+def least_need(request: Request, resource: str, *, is_empty: bool = False) -> int:
+    """
+    Return the least of a thing that any alternative takes, in thousandths.
+
+    Args:
+        request: Which.
+        resource: Jobs, slots, tasks, or a resource that is reserved.
+        is_empty: Look at the alternatives too that aren't open yet.
+    """
+    if resource == JOBS:
+        return MILLI
+    opened = len(request.branches) if is_empty else request.open_branches
+    return min(
+        sum(_least_of(part, resource) for part in branch.parts)
+        for branch in request.branches[:opened]
+    )
+
+
+def _least_of(part: Part, resource: str) -> int:
+    if resource in COUNTED:
+        return part.tasks_min * MILLI
+    return min(
+        sum(
+            need.milli * (part.tasks_min if need.per is Per.TASK else 1)
+            for need in usage.amounts()
+            if need.resource == resource
+        )
+        for usage in part.usages
+    )
 
 
 def reason_of(rule: Rule, request: Request, least_milli: int, **more: Any) -> PendReason:

@@ -208,7 +208,8 @@ class Orders:
         elif job.state is JobState.RUN and not window_open:
             self._suspend(job, SUSP_QUEUE_WINDOW)
         elif job.state is JobState.SSUSP and window_open and _may_go_on(job):
-            self._resume(job)
+            if self._state.capacity.can_come_back(job):
+                self._resume(job)
 
     def _suspend(self, job: JobRecord, why: str) -> None:
         worker = self._worker(job)

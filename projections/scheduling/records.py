@@ -21,8 +21,8 @@ from domain.projects import ProjectSpec
 from domain.queues import QueueSpec
 from domain.reasons import PendReason
 from domain.resources import ResourceDescriptor
-from domain.workers import HostSettings
 from domain.users import UserSpec
+from domain.workers import HostSettings
 
 
 @dataclass(slots=True)
@@ -37,9 +37,9 @@ class JobRecord:
     pending; ``stop_actor`` is who stopped it, None when nobody did. ``fresh`` is the reason code of
     a job that hasn't been considered since it came in or was changed.
 
-    A victim of preemption: ``preemptor`` is the id of the job that it was stopped for, until it
-    goes on; ``is_aside`` says that it has stopped, so that its slots are open to those who may
-    preempt it; ``spared_from`` are ids of jobs for which it isn't stopped again. Their preemptor:
+    ``is_aside`` says that it has stopped and given back what stopped jobs give back. A victim of
+    preemption: ``preemptor`` is the id of the job that it was stopped for, until it goes on;
+    ``spared_from`` are ids of jobs for which it isn't stopped again. Their preemptor:
     ``keeps`` is what is held for it until it starts; ``has_spared`` says that
     there are jobs which it may not stop again.
     """

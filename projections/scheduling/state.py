@@ -89,7 +89,7 @@ class State(Lookups):
         self.windows_open: dict[str, bool] = {}
         self._index()
         self.capacity.released = self._released()
-        for job in self.victims.values():
+        for job in self.live.values():
             if job.is_aside:
                 self.capacity.stand_aside(job)
 
@@ -233,6 +233,7 @@ class State(Lookups):
         Return the requirement that holds for a job, one object for equal jobs.
 
         Args:
+            spec: The job.
             is_checked: Refuse what profile or queue don't allow; else the job's own holds then.
 
         Raises:
@@ -392,10 +393,10 @@ class State(Lookups):
 
     def with_victims_back(self, change: Callable[[], None]) -> None:
         """
-        Make a change of what hosts or resources are while victims of preemption hold all that they
-        were given, so that they give back the right things afterwards.
+        Make a change of what hosts or resources are while stopped jobs hold all that they were
+        given, so that they give back the right things afterwards.
         """
-        aside = [job for job in self.victims.values() if job.is_aside]
+        aside = [job for job in self.live.values() if job.is_aside] if self.capacity.aside else []
         for job in aside:
             self.capacity.come_back(job)
         change()
@@ -405,7 +406,7 @@ class State(Lookups):
 
     def _released(self) -> frozenset[str]:
         """
-        Return the resources beside slots that a stopped victim of preemption gives back.
+        Return the resources beside slots that a stopped job gives back.
         """
         named = self.stored.cluster.preemption.resources if self.stored.cluster else ()
         marked = [each.name for each in self.stored.resources.values() if each.release_on_suspend]

@@ -46,7 +46,6 @@ SUSP_USER_STOP: Final = "SUSP_USER_STOP"
 SUSP_ADMIN_STOP: Final = "SUSP_ADMIN_STOP"
 SUSP_USER_RESUME: Final = "SUSP_USER_RESUME"
 SUSP_QUEUE_WINDOW: Final = "SUSP_QUEUE_WINDOW"
-SUSP_PREEMPT: Final = "SUSP_PREEMPT"
 USER_STOPS: Final = (SUSP_USER_STOP, SUSP_ADMIN_STOP)
 
 
@@ -324,7 +323,8 @@ def _note_victim(state: State, job: JobRecord, preemptor: str) -> None:
 
 def _stand_aside(state: State, job: JobRecord) -> None:
     """
-    Open what a victim had to those for whom it has stopped.
+    Give back what a stopped job gives back to everybody, and open a victim's slots to those for
+    whom it has stopped.
     """
     job.is_aside = True
     state.capacity.stand_aside(job)
@@ -353,8 +353,7 @@ def suspended(state: State, stamped: Stamped, event: JobSuspended) -> None:
     job.suspend_order = 0
     by_user = job.suspend_why in USER_STOPS
     move(state, job, JobState.USUSP if by_user else JobState.SSUSP, stamped.time_us)
-    if job.suspend_why == SUSP_PREEMPT:
-        _stand_aside(state, job)
+    _stand_aside(state, job)
     state.demands[stamped.stream] = job
 
 
@@ -364,7 +363,7 @@ def resume_requested(state: State, stamped: Stamped, event: JobResumeRequested) 
     """
     job = state.stored.jobs[stamped.stream]
     job.stop_actor = None
-    if job.is_aside:
+    if job.is_aside and job.preemptor:
         # It goes on when what it gave back is free again.
         return
     job.resume_wanted = True

@@ -813,3 +813,33 @@ def test_a_lower_victim_does_not_pass_a_higher_one_that_lacks_room(scenario: Sce
     scenario.finish("K")
 
     assert ["A resume ordered on h1", "B resume ordered on h1"] == scenario.session()
+
+
+def test_a_job_that_its_user_stops_gives_back_what_is_marked(high_and_low: Scenario) -> None:
+    """
+    A licence is free for others meanwhile, and must be free again for the job to go on; its slot
+    stays its own.
+    """
+    scenario = high_and_low
+    licence(scenario, total=1, release=True)
+    scenario.hosts("h1 slots=2")
+    scenario.submit("A", queue="mid", resreq=("rusage[lic=1]",))
+    scenario.submit("B", queue="mid", resreq=("rusage[lic=1]",))
+    scenario.session()
+    assert {"A": "RUN", "B": "PEND"} == scenario.states()
+    scenario.command(StopJob(job_id=scenario.ids["A"]))
+    scenario.session()
+    scenario.suspended("A")
+    assert derived(scenario.state) == derived(again(scenario).state)
+
+    assert ["B dispatched: h1*1"] == scenario.session()
+    scenario.command(ResumeJob(job_id=scenario.ids["A"]))
+    assert [] == scenario.session()
+    scenario.jobs("C queue=mid")
+    assert ["C pended: slots short on h1"] == scenario.session()
+
+    scenario.finish("B")
+
+    assert "A resume ordered on h1" in scenario.session()
+    scenario.resumed("A")
+    assert [1000] == [pool.charged for pool in scenario.state.capacity.pools.by_name["lic"]]

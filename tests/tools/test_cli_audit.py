@@ -26,7 +26,7 @@ from tests.projections.audit.logs import (
     short_of_memory,
     short_of_slots,
 )
-from tools.cli.audit_questions import viewer_of
+from tools.cli.audit_asking import viewer_of
 from tools.cli.main import run
 from tools.follower.place import place_of
 

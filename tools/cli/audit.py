@@ -301,9 +301,10 @@ class Different(XceError):  # noqa: N818 - as the families of domain.errors
 
 
 def _add_questions() -> None:
-    from tools.cli import audit_questions, audit_report
+    from tools.cli import audit_questions, audit_report, audit_why
 
-    for command in (*audit_questions.QUESTIONS, *audit_report.COMMANDS):
+    questions = (*audit_questions.QUESTIONS, audit_why.why)
+    for command in (*questions, *audit_report.COMMANDS):
         audit_group.add_command(command)
 
 

@@ -1,12 +1,10 @@
 """
-Questions to the tables: a story, why a job waited, who did what, any SQL.
+Questions to the tables: a story, who did what, any SQL.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import pwd
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,66 +13,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from domain.errors import Refused
-from domain.units import parse_time_us
+from tools.cli.audit_asking import (
+    fresh_option,
+    from_option,
+    position_of,
+    time_of,
+    to_option,
+    viewer_of,
+)
 from tools.cli.options import dir_option, json_option
 from tools.cli.output import escape, say, say_json, table
 
 if TYPE_CHECKING:
-    from projections.audit.history import Story, Viewer
-    from projections.audit.pending import Why
-    from projections.audit.reading import Reading
-
-fresh_option = click.option(
-    "--no-catch-up",
-    "stale",
-    is_flag=True,
-    help="Ask the tables as they are, without looking at the log.",
-)
-from_option = click.option("--from", "from_text", metavar="TIME|POSITION", help="Nothing before.")
-to_option = click.option("--to", "to_text", metavar="TIME|POSITION", help="Nothing after.")
-
-
-def viewer_of(path: Path) -> Viewer:
-    """
-    Return who asks: root and the owner of the tables see everything, others what is theirs.
-    """
-    from projections.audit.history import EVERYTHING, Viewer
-
-    user_id = os.geteuid()
-    if user_id in (0, path.stat().st_uid):
-        return EVERYTHING
-    try:
-        return Viewer(pwd.getpwuid(user_id).pw_name)
-    except KeyError:
-        return Viewer(f"#{user_id}")
-
-
-def position_of(reading: Reading, text: str | None, field: str) -> int | None:
-    """
-    Return the position that a text means: a number, or a time whose last event it is.
-
-    Raises:
-        Refused: It is neither.
-    """
-    if text is None:
-        return None
-    if text.isdecimal():
-        return int(text)
-    return reading.position_at(parse_time_us(text, field=field))
-
-
-def time_of(reading: Reading, text: str | None, field: str) -> int | None:
-    """
-    Return the time that a text means: a time, or a position whose time it is.
-    """
-    if text is None:
-        return None
-    if not text.isdecimal():
-        return parse_time_us(text, field=field)
-    query = "SELECT time_us FROM events WHERE position >= ? ORDER BY position LIMIT 1"
-    found = reading.value(query, (int(text),))
-    return reading.last_time_us() if found is None else int(found)
-
+    from projections.audit.history import Story
 
 # ----------------------------------------------------------------------------------------- history
 
@@ -181,143 +132,6 @@ def _period(told: Story) -> str:
 
     begin = "the log's beginning" if told.from_us is None else moment(told.from_us)
     return f"{begin} to {moment(told.now_us if told.to_us is None else told.to_us)}"
-
-
-# --------------------------------------------------------------------------------------------- why
-
-
-@click.command(
-    "why",
-    epilog="""
-\b
-Examples:
-  xce audit why 4711
-  xce audit why 4711 --at 2026-11-29T03:10:00Z
-  xce audit why 4711 --at 15200 --hosts
-  xce audit why 4711 --history
-""",
-)
-@click.argument("job_id", metavar="JOB")
-@click.option(
-    "--at", "at_text", metavar="TIME|POSITION", help="At that moment, not at the log's end."
-)
-@click.option("--history", "as_history", is_flag=True, help="All reasons over time, with seconds.")
-@click.option("--hosts", is_flag=True, help="What each host was short of.")
-@fresh_option
-@dir_option
-@json_option
-def why(
-    directory: Path,
-    job_id: str,
-    at_text: str | None,
-    *,
-    as_history: bool,
-    hosts: bool,
-    stale: bool,
-    as_json: bool,
-) -> None:
-    """
-    Say why a job waits, or waited at some moment, also when it ended long ago.
-    """
-    from projections.audit.pending import hosts_short, why_at
-    from tools.cli.audit import asked
-
-    with asked(directory, fresh=not stale) as reading:
-        if as_history:
-            _show_intervals(reading, job_id, as_json=as_json)
-            return
-        told = why_at(reading, job_id, position_of(reading, at_text, "at"))
-        short = hosts_short(reading, told) if hosts else []
-    if as_json:
-        say_json(told.plain() | ({"hosts": short} if hosts else {}))
-        return
-    _show_why(told)
-    if short:
-        heads = ("HOST", "REASON", "RESOURCE", "ASKED", "AVAILABLE")
-        table(
-            heads,
-            [
-                (
-                    row["host"],
-                    row["text"],
-                    row["resource"],
-                    _amount(row, "requested_milli"),
-                    _amount(row, "available_milli"),
-                )
-                for row in short
-            ],
-        )
-
-
-def _amount(row: dict[str, Any], which: str) -> str | None:
-    from projections.audit.wording import amount_words
-
-    return amount_words(row["resource"], row[which]) if row["resource"] else None
-
-
-VERDICTS = {
-    "waits": "waits: it can start, but not now",
-    "never": "can never start on the cluster as it was then",
-    "held": "is held",
-    "runs": "doesn't wait: it has its hosts",
-    "ended": "doesn't wait: it has ended",
-    "unknown": "doesn't wait: contact with its host is lost",
-}
-
-
-def _show_why(told: Why) -> None:
-    from projections.audit.times import moment
-
-    say(f"Job {told.job_id} {VERDICTS[told.verdict]} ({told.state}).")
-    if told.code:
-        say(f"Main reason  {told.code}: {told.reasons}")
-        for one in told.shortages:
-            say(f"             {one.words()}")
-        if told.blocker:
-            say(f"Held back by job {told.blocker}")
-        before = "none" if told.ahead == 0 else f"{told.ahead}"
-        say(f"In its queue {before} of the waiting jobs came before it")
-    if told.dispatched_instead:
-        say(
-            f"Ran instead  {told.dispatched_instead} jobs since it was submitted, "
-            f"the latest: {', '.join(told.instead)}"
-        )
-    say(f"Since        {moment(told.since_us)} (position {told.since_position})")
-    say(f"As of        {moment(told.time_us)} (position {told.position})")
-
-
-def _show_intervals(reading: Reading, job_id: str, *, as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from projections.audit.pending import reason_history
-    from projections.audit.times import moment, seconds
-
-    found = reason_history(reading, job_id)
-    now_us = reading.last_time_us()
-    total_us = sum((now_us if one.to_us is None else one.to_us) - one.from_us for one in found)
-    if as_json:
-        intervals = [asdict(one) for one in found]
-        say_json(
-            {
-                "job_id": job_id,
-                "position": reading.position(),
-                "now_us": now_us,
-                "waited_us": total_us,
-                "intervals": intervals,
-            }
-        )
-        return
-    rows = [
-        (
-            moment(one.from_us),
-            seconds((now_us if one.to_us is None else one.to_us) - one.from_us),
-            one.code,
-            ("never: " if one.never else "") + one.reasons,
-        )
-        for one in found
-    ]
-    table(("SINCE", "SECONDS", "CODE", "REASONS"), rows, numbers="SECONDS")
-    say(f"Waited {seconds(total_us)} s in all, as of position {reading.position()}.")
 
 
 # --------------------------------------------------------------------------------------------- who
@@ -488,4 +302,4 @@ def sql(directory: Path, query: str, *, as_csv: bool, stale: bool, as_json: bool
         write_rows(heads, rows, as_json=as_json, as_csv=as_csv)
 
 
-QUESTIONS = (history, why, who, sql)
+QUESTIONS = (history, who, sql)

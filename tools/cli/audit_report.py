@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from domain.errors import Refused, StoreUnavailable
-from tools.cli.audit_questions import csv_option, fresh_option, lines_option, write_rows
+from tools.cli.audit_asking import fresh_option
+from tools.cli.audit_questions import csv_option, lines_option, write_rows
 from tools.cli.options import dir_option
 from tools.cli.output import say, table
 

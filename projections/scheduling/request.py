@@ -13,7 +13,7 @@ from typing import Final
 from domain.cluster import ClusterSettings, DefaultHostType
 from domain.effective import names_tasks
 from domain.jobs import HostChoice, JobSpec
-from domain.limits import COUNTED, JOBS
+from domain.limits import JOBS
 from domain.name_lists import NameList
 from domain.reasons import ReasonCode
 from domain.resources import Catalogue, ResourceScope
@@ -150,8 +150,8 @@ class Part:
         loads: Load indices that a host must report.
         usages: The alternatives of what is reserved, one at least.
         same: What all its hosts have in common.
-        budgets: What bounds how its tasks may be placed: budgets of hosts, and those of slots, tasks
-            and resources.
+        budgets: What bounds how its tasks may be placed: those of hosts, of slots, tasks and
+            resources.
     """
 
     tasks_min: int
@@ -319,35 +319,6 @@ def request_of(asking: Asking, settings: ClusterSettings, catalogue: Catalogue) 
         is_timed=any(branch.delay_us for branch in branches),
         queue_hosts=asking.queue_hosts,
         budgets=asking.budgets,
-    )
-
-
-def least_need(request: Request, resource: str, *, is_empty: bool = False) -> int:
-    """
-    Return the least of a thing that any alternative takes, in thousandths.
-
-    Args:
-        is_empty: Look at the alternatives too that aren't open yet.
-    """
-    if resource == JOBS:
-        return MILLI
-    opened = len(request.branches) if is_empty else request.open_branches
-    return min(
-        sum(_least_of(part, resource) for part in branch.parts)
-        for branch in request.branches[:opened]
-    )
-
-
-def _least_of(part: Part, resource: str) -> int:
-    if resource in COUNTED:
-        return part.tasks_min * MILLI
-    return min(
-        sum(
-            need.milli * (part.tasks_min if need.per is Per.TASK else 1)
-            for need in usage.amounts()
-            if need.resource == resource
-        )
-        for usage in part.usages
     )
 
 

@@ -31,6 +31,7 @@ from projections.scheduling.state import State
 from projections.scheduling.status import with_status
 from projections.scheduling.watches import order_of
 
+
 def _failed(failure: Exception) -> Pending:
     """
     Return the outcome for the job whose placement raised: a placement changes nothing, so there is

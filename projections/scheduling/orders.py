@@ -207,9 +207,13 @@ class Orders:
             self._suspend(job, SUSP_USER_STOP if by_user else SUSP_ADMIN_STOP)
         elif job.state is JobState.RUN and not window_open:
             self._suspend(job, SUSP_QUEUE_WINDOW)
-        elif job.state is JobState.SSUSP and window_open and _may_go_on(job):
-            if self._state.capacity.can_come_back(job):
-                self._resume(job)
+        elif (
+            job.state is JobState.SSUSP
+            and window_open
+            and _may_go_on(job)
+            and self._state.capacity.can_come_back(job)
+        ):
+            self._resume(job)
 
     def _suspend(self, job: JobRecord, why: str) -> None:
         worker = self._worker(job)

@@ -62,8 +62,8 @@ class Watches:
     the next session must end, put back, stop or let go on. ``children`` maps a job's number to the
     waiting jobs that depend on it. ``over_limit`` holds jobs whose use must be compared with their
     limits. ``victims`` are live jobs that were stopped, or ordered to, for others; ``keepers``
-    pending ones for which hosts are held. ``ended`` is a heap of (finish, number): jobs and whole arrays
-    that can be forgotten; ``ripe`` holds those that ended long enough ago.
+    pending ones for which hosts are held. ``ended`` is a heap of (finish, number): jobs and whole
+    arrays that can be forgotten; ``ripe`` holds those that ended long enough ago.
     """
 
     def __init__(self, stored: StoredState, picker: JobPicker) -> None:
@@ -96,20 +96,13 @@ class Watches:
             self.watch_parents(job)
             if job.keeps is not None:
                 self.keepers[job.stream] = job
-            if job.state in LIVE and job.preemptor:
-                self.victims[job.stream] = job
             if job.state is JobState.PEND:
                 self.waiting += 1
                 self.check_readiness(job)
             elif job.state is JobState.PSUSP:
                 self.set_waiting_timers(job)
             elif job.state in LIVE:
-                self.live[job.stream] = job
-                self.set_run_timers(job)
-                if self.values_of(job).limits is not None:
-                    self.over_limit[job.stream] = job
-                if job.stop_actor is not None or job.resume_wanted or job.suspend_why:
-                    self.demands[job.stream] = job
+                self._index_live(job)
             elif job.state in ENDED:
                 if job.requeue_why:
                     self.requeues[job.stream] = job
@@ -121,6 +114,16 @@ class Watches:
         for worker in self.stored.workers.values():
             if worker.unreachable_us is not None:
                 self.lost_hosts[worker.name] = worker
+
+    def _index_live(self, job: JobRecord) -> None:
+        self.live[job.stream] = job
+        self.set_run_timers(job)
+        if job.preemptor:
+            self.victims[job.stream] = job
+        if self.values_of(job).limits is not None:
+            self.over_limit[job.stream] = job
+        if job.stop_actor is not None or job.resume_wanted or job.suspend_why:
+            self.demands[job.stream] = job
 
     # -- readiness
 

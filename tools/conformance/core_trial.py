@@ -194,14 +194,18 @@ class CoreTrial:
 
     def _run_and_suspend(self, job: Fields) -> None:
         """
-        Let a job be one that was suspended for another which runs on its host.
+        Let a job be one that was suspended for another which runs on its host, or by somebody.
         """
         others = list(self.core.state.live.values())
         self.run(job)
         record = self._record(text_of(job["id"]))
-        if job.get("by") != "preemption":
+        if job.get("by") == "preemption":
+            self._preempt(record, others[0].job_id if others else NOBODY)
+        elif job.get("by", "user") in ("user", "admin"):
+            by = ADMINISTRATOR if job.get("by") == "admin" else record.spec.user
+            self._stop(text_of(job["id"]), None, by)
+        else:
             raise NotYet(f"jobs suspended by {text_of(job.get('by'))}")
-        self._preempt(record, others[0].job_id if others else NOBODY)
 
     def _preempt(self, record: JobRecord, preemptor: str) -> None:
         self._command_order(

@@ -49,6 +49,17 @@ def test_every_help_text_has_an_example(path):
     assert f"xce {' '.join(path)}" in done.output.split("xample", 1)[1]
 
 
+@pytest.mark.parametrize("path", ALL, ids=lambda path: " ".join(path) or "xce")
+def test_no_help_text_shows_the_marks_that_lay_it_out(path):
+    """
+    A mark that click doesn't know as one is printed, and the lines under it run together.
+    """
+    done = CliRunner().invoke(main.cli, [*path, "--help"], prog_name="xce")
+
+    assert "\\b" not in done.output
+    assert "\b" not in done.output
+
+
 @pytest.mark.parametrize("name", EVERY_COMMAND)
 def test_the_list_of_commands_says_what_each_says_of_itself(name):
     """

@@ -116,27 +116,25 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, value: Any) -
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.group(cls=Lazy, context_settings=SETTINGS)
+@click.group(cls=Lazy, context_settings=SETTINGS, epilog="""
+\b
+Try it out in two terminals:
+  xce up --workers 2
+  xce submit -- sleep 10
+  xce jobs
+Every command explains itself: xce COMMAND --help. Which cluster is meant says --dir or the variable
+XCE_DIR. Completion for bash: eval "$(_XCE_COMPLETE=bash_source xce)"; also zsh and fish, each with
+its own word before _source.
+Exit status: 0 fine, 1 a difference or not found, 2 refused or wrong usage, 3 unavailable,
+4 corrupt.
+""")
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version,
     help="Show the version and end.",
 )
 def cli() -> None:
-    r"""
+    """
     Schedule batch jobs on a cluster; everything that happened is in one event log.
-
-    \b
-    Try it out in two terminals:
-      xce up --workers 2
-      xce submit -- sleep 10
-      xce jobs
-    Every command explains itself: xce COMMAND --help. Which cluster is meant says --dir or the
-    variable XCE_DIR. Completion for bash: eval "$(_XCE_COMPLETE=bash_source xce)"; also zsh and
-    fish, each with its own word before _source.
-
-    \b
-    Exit status: 0 fine, 1 a difference or not found, 2 refused or wrong usage,
-    3 unavailable, 4 corrupt.
     """
 
 

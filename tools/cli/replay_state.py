@@ -317,6 +317,7 @@ Examples:
   xce replay bisect run1 "count(jobs, state = PEND and queue = night) >= 3" --from 5000
   xce replay bisect run1 "job(12).wait > 2h"
   xce replay bisect run1 "time >= time('2026-11-29T18:00:00') and alpha in job(12).hosts"
+
 \b
 Names: position, time, session, jobs.STATE, jobs.known, hosts.known, slots.total|used|free,
 cluster.FIELD; job(ID).FIELD (any field of its record; also wait, hosts, reasons, user, queue,

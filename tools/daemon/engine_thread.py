@@ -28,6 +28,7 @@ from domain.errors import (
     XceError,
 )
 from replay.engine import Engine
+from store.space import Room, Space
 from tools.daemon.clock import LogClock
 from tools.daemon.config import DaemonSettings
 from tools.daemon.journal import Journal
@@ -35,6 +36,7 @@ from tools.daemon.liveness import Liveness
 from tools.daemon.refusals import RefusalRecorder
 from tools.daemon.reports import WorkerRequest
 from tools.daemon.requests import Command, Reply, Request, error_reply
+from tools.daemon.room import RoomKeeper
 from tools.daemon.work import WorkBooks, WorkPoll
 
 IDLE_NS = 1_000_000_000
@@ -54,6 +56,7 @@ class EngineThread:
         key: The cluster's secret key.
         journal: Where to write what happens to the process.
         on_end: Called in the thread when it ends, with the exit status.
+        space: Measures the room that the log has left, None when it knows of none.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class EngineThread:
         key: bytes,
         journal: Journal,
         on_end: Callable[[int], None],
+        space: Callable[[], Space | None] = lambda: None,
     ) -> None:
         self._recover = recover
         self._settings = settings
@@ -75,6 +79,7 @@ class EngineThread:
         self._liveness = Liveness(settings.silent_after_s, now_ns)
         self._refusals = RefusalRecorder(now_ns)
         self._books = WorkBooks(key)
+        self._room = RoomKeeper(space, str(getattr(self._engine.log, "path", "")), journal)
         self._look_ns = now_ns
         self._wakeup_us: int | None = None
         self._session_us = 0
@@ -231,7 +236,8 @@ class EngineThread:
         self._publish()
         self._books.note(engine, made)
         self._answer(batch, now_ns)
-        if engine.snapshot_is_due() or self._is_stopping:
+        # A snapshot isn't worth the room that the ends of jobs need.
+        if self._room.room is Room.PLENTY and (engine.snapshot_is_due() or self._is_stopping):
             self._snapshot()
 
     def _publish(self) -> None:
@@ -244,14 +250,16 @@ class EngineThread:
         """
         Take each request in; return what broke when one failed in a way that nobody foresaw.
         """
+        self._room.look()
         for request in batch:
             try:
+                self._room.check(request, self._engine)
                 request.take(self._engine, now_us)
             except XceError as error:
                 request.error = error
                 if isinstance(error, InvariantBroken):
                     return error.text()
-                if isinstance(request, Command):
+                if isinstance(request, Command) and self._is_worth_recording(error):
                     self._refusals.record(
                         self._engine,
                         request.command,
@@ -267,6 +275,12 @@ class EngineThread:
             if isinstance(request, WorkerRequest | WorkPoll):
                 self._liveness.hear(request.worker, now_ns)
         return None
+
+    def _is_worth_recording(self, error: XceError) -> bool:
+        """
+        Tell whether a refusal belongs into the log: not what asks for the last room there is.
+        """
+        return self._room.room > Room.CRITICAL and not isinstance(error, StoreUnavailable)
 
     def _look_around(self, now_us: int, now_ns: int) -> None:
         """

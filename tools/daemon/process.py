@@ -171,7 +171,9 @@ class _Scheduler:
         self._status = 0
         self._snapshots = SnapshotStore(files.snapshots, log_id=log.log_id)
         key = cluster_key(files.key)
-        self._engine = EngineThread(self._recover, settings, key, journal, self._engine_ended)
+        self._engine = EngineThread(
+            self._recover, settings, key, journal, self._engine_ended, log.space
+        )
         self._begin()
         self._api = Api(self._engine, log, settings, files, key, self._engine.stop)
         self._server = server_of(HotRoutes(build_app(self._api), self._api), settings)

@@ -317,6 +317,37 @@ def test_a_new_limit_counts_the_jobs_that_run_already(scenario: Scenario) -> Non
     assert decided(scenario) == ["B pended: RES_LIMIT(l1,slots)"]
 
 
+def test_jobs_that_asked_for_the_same_part_when_a_limit_tells_them_apart(
+    scenario: Scenario,
+) -> None:
+    """
+    They waited as one request, and are two from then on.
+    """
+    scenario.hosts("h1 slots=1")
+    scenario.jobs("X", "A user=u1", "B user=u2")
+    decided(scenario)
+    limit(scenario, "l1", users="u1", slots=0)
+    scenario.finish("X")
+
+    assert decided(scenario) == ["A pended: RES_LIMIT(l1,slots)", "B dispatched: h1*1"]
+
+
+def test_a_job_short_of_slots_is_told_of_the_limit_that_others_fill_meanwhile(
+    scenario: Scenario,
+) -> None:
+    """
+    Nothing was freed, and yet its reason is another one.
+    """
+    scenario.hosts("h1 slots=2")
+    limit(scenario, "l1", users="all ~root", slots=2)
+    scenario.jobs("X user=root", "A tasks=2", "B")
+    decided(scenario)
+    assert scenario.reasons("A") == "slots short on h1"
+    scenario.session()
+
+    assert scenario.reasons("A") == "RES_LIMIT(l1,slots)"
+
+
 def test_without_its_limit_a_waiting_job_starts(scenario: Scenario) -> None:
     """
     Removing a limit is as good as freeing it.

@@ -118,7 +118,10 @@ def show_why(told: Why) -> None:
         if told.blocker:
             say(f"Held back by job {told.blocker}")
         before = "none" if told.ahead == 0 else f"{told.ahead}"
-        say(f"In its queue {before} of the waiting jobs came before it")
+        say(
+            f"In its queue {before} of the waiting jobs were submitted before it; which are taken "
+            f"before it: xce why {told.job_id} --ahead"
+        )
     if told.dispatched_instead:
         say(
             f"Ran instead  {told.dispatched_instead} jobs since it was submitted, "

@@ -37,7 +37,7 @@ COMMANDS = {
     "submit": Entry("tools.cli.submit:submit", "Submit a job."),
     "jobs": Entry("tools.cli.jobs:jobs", "List jobs."),
     "job": Entry("tools.cli.jobs:job", "Show everything about one job."),
-    "why": Entry("tools.cli.why:why", "Say why a job waits, or what became of it."),
+    "why": Entry("tools.cli.why:why", "Say why a job waits or waited, or what became of it."),
     "history": Entry("tools.cli.history:history", "Tell the story of a job."),
     "kill": Entry("tools.cli.jobs:kill", "End jobs, pending or running."),
     "stop": Entry("tools.cli.jobs:stop", "Keep pending jobs back, suspend started ones."),

@@ -1,0 +1,214 @@
+"""
+xce why: one screen from the recorded decisions and the state at a position, without a scheduler.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from domain.commands import DefineLimit, MoveJob
+from domain.limits import LimitAmount, LimitSpec
+from store.log import EventLog
+from tests.scenario import Scenario
+from tools.cli.main import run
+
+
+def written(scenario, tmp_path):
+    """
+    Return the directory of a cluster whose log is what happened in a scenario.
+    """
+    with EventLog.create(tmp_path / "c" / "log", log_id="why", durability="none") as log:
+        log.append(scenario.log)
+    return tmp_path / "c"
+
+
+@pytest.fixture
+def life():
+    """
+    Return a scenario: A runs on all of h1; then low, first, second and urgent wait, in another
+    order than the one in which they were submitted.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=4")
+    scenario.queue("high", 50)
+    scenario.jobs("A tasks=4")
+    scenario.session()
+    scenario.start("A")
+    scenario.pass_time(10)
+    scenario.jobs("low tasks=2", "first tasks=2 priority=5", "second tasks=2 priority=5")
+    scenario.jobs("urgent tasks=3 queue=high", "huge tasks=9")
+    scenario.session()
+    scenario.pass_time(60)
+    return scenario
+
+
+@pytest.fixture
+def ask(capsys):
+    """
+    Return the function that runs xce why and gives what it printed.
+    """
+
+    def asked(directory, *arguments, status=0):
+        assert status == run(["why", "--dir", str(directory), *map(str, arguments)])
+        captured = capsys.readouterr()
+        assert (status == 0) == (captured.err == "")
+        return captured.out if status == 0 else captured.err
+
+    return asked
+
+
+def told(ask, directory, *arguments):
+    return json.loads(ask(directory, *arguments, "--json"))
+
+
+def test_ahead_goes_by_the_order_in_which_jobs_are_taken(life, ask, tmp_path):
+    """
+    Queue priority, job priority, place, queue time, number: not by submission.
+    """
+    life.command(MoveJob(job_id=life.ids["second"], to="top"))
+    directory = written(life, tmp_path)
+
+    found = told(ask, directory, life.ids["low"], "--ahead")
+
+    names = [life.ids[name] for name in ("urgent", "second", "first")]
+    assert names == [one["job_id"] for one in found["ahead"]]
+    assert (4, 5, "builtin_fcfs") == (found["place"], found["waiting_count"], found["picker"])
+    assert [life.ids["A"]] == [one["job_id"] for one in found["holders"]]
+    assert (["h1"], None) == (found["holders"][0]["hosts"], found["holders"][0]["expected_end_us"])
+
+
+def test_one_screen_tells_verdict_limit_nearest_host_place_and_moment(life, ask, tmp_path):
+    """
+    What people ask first is all there, with units.
+    """
+    directory = written(life, tmp_path)
+
+    shown = ask(directory, life.ids["low"])
+
+    assert "waits: it can start, but not now" in shown
+    assert "nearest is h1 with 0 slots of 1 slots, short of 1 slots" in shown
+    assert "4 of 5 that wait, just after" in shown
+    assert "Since" in shown
+    assert f"(position {len(life.log)})" in shown
+    assert len(shown.splitlines()) <= 24
+
+
+def test_never_is_told_from_not_now(life, ask, tmp_path):
+    """
+    One is a reason to change the job, the other to wait.
+    """
+    directory = written(life, tmp_path)
+
+    assert "can never start on the cluster as it is" in ask(directory, life.ids["huge"])
+    huge, low = (told(ask, directory, life.ids[name]) for name in ("huge", "low"))
+    assert ("never", "later") == (huge["satisfiable"], low["satisfiable"])
+
+
+def test_the_past_is_told_as_it_was_told_then(life, ask, tmp_path):
+    """
+    After the end of everything the answer for a position is the answer of that position, to the
+    last byte.
+    """
+    then = written(life, tmp_path / "then")
+    position = len(life.log)
+    low = life.ids["low"]
+    before = ask(then, low, "--json", "--ahead", "--hosts")
+
+    life.finish("A")
+    life.session()
+    life.start("urgent")
+    life.finish("urgent")
+    life.session()
+    life.start("first", "second")
+    life.finish("first", "second")
+    life.session()
+    life.start("low")
+    life.finish("low")
+    later = written(life, tmp_path / "later")
+
+    assert before == ask(later, low, "--at", position, "--json", "--ahead", "--hosts")
+    assert "waits: it can start, but not then" in ask(later, low, "--at", position)
+    ended = ask(later, low)
+    assert "doesn't wait: it ran on h1 and ended well." in ended
+    assert "Ran instead  3 jobs" in ended
+    assert "at last: not enough slots: 1 host" in ended
+
+
+def test_the_intervals_sum_to_the_wait(life, ask, tmp_path):
+    """
+    No second of the wait is left out or told twice.
+    """
+    life.finish("A")
+    life.session()
+    directory = written(life, tmp_path)
+    job = life.job("first")
+
+    found = told(ask, directory, life.ids["first"], "--history")
+
+    ends = [found["now_us"] if one["to_us"] is None else one["to_us"] for one in found["intervals"]]
+    begins = [one["from_us"] for one in found["intervals"]]
+    assert begins[1:] == ends[:-1]
+    assert found["waited_us"] == sum(ends) - sum(begins) == life.now_us - job.submit_us
+    assert found["waited_us"] > 0
+
+
+def test_an_inactive_queue_is_the_reason_since_it_became_so(life, ask, tmp_path):
+    """
+    Nobody decides about such a job, so the state says it, and the job has no place.
+    """
+    life.pass_time(30)
+    life.set_queue("normal", "inactive")
+    directory = written(life, tmp_path)
+
+    found = told(ask, directory, life.ids["low"])
+    shown = ask(directory, life.ids["low"])
+
+    assert ("QUE_INACT", None) == (found["code"], found["place"])
+    assert (len(life.log), life.now_us) == (found["since_position"], found["since_us"])
+    assert "inactive" in shown
+    assert "Its place    none" in shown
+
+
+def test_a_limit_is_named_with_what_is_in_use_and_missing(ask, tmp_path):
+    """
+    Which limit, how much of it, for whom, and short of how much.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=8")
+    amount = LimitAmount(resource="slots", milli=4000)
+    scenario.command(DefineLimit(limit="four", spec=LimitSpec(amounts=(amount,))))
+    scenario.jobs("A tasks=3", "B tasks=2")
+    scenario.session()
+    directory = written(scenario, tmp_path)
+
+    found = told(ask, directory, scenario.ids["B"])["limits"]
+
+    amounts = ("used_milli", "most_milli", "asked_milli", "missing_milli")
+    assert [["four", 3000, 4000, 2000, 1000]] == [
+        [one["limit"], *(one[name] for name in amounts)] for one in found
+    ]
+    assert "four: 3 of 4 slots in use, 2 asked for, short of 1" in ask(
+        directory, scenario.ids["B"]
+    )
+
+
+def test_a_held_job_says_so(life, ask, tmp_path):
+    """
+    A hold is lifted by people, not by the scheduler.
+    """
+    life.hold("low")
+
+    assert "is held" in ask(written(life, tmp_path), life.ids["low"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(("99",), 1), (("1", "--at", "soon"), 2), (("1", "--history", "--hosts"), 2), (("x",), 2)],
+)
+def test_what_can_not_be_answered_is_one_line(life, ask, tmp_path, arguments, status):
+    """
+    Not found is 1, wrong usage 2.
+    """
+    assert 1 == ask(written(life, tmp_path), *arguments, status=status).count("\n")

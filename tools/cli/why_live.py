@@ -1,0 +1,100 @@
+"""
+Why a job waits, as the scheduler itself says it now: for whoever may not read the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from tools.cli.client import Client, Json, segment
+from tools.cli.output import counted, say, say_json, show_amount, show_time
+
+HOSTS_SHOWN = 5
+
+
+def tell(directory: Path, job_id: str, *, all_hosts: bool, as_json: bool) -> None:
+    """
+    Ask the scheduler and show its answer.
+
+    Raises:
+        NoScheduler: None answers.
+    """
+    client = Client(directory)
+    answer = client.get(f"/v1/jobs/{segment(job_id)}/why")
+    if as_json:
+        say_json(answer)
+        return
+    say(f"Job {job_id} is {answer['state']}: {_verdict(answer)}")
+    say(f"  since {show_time(answer['since_us'])}")
+    if answer["reasons"]:
+        say(f"  it asks for {_request(client.get(f'/v1/jobs/{segment(job_id)}'))}")
+    for words, reasons in _grouped(answer["reasons"]).items():
+        _show_group(words, reasons, all_hosts=all_hosts)
+    if answer["blocker"]:
+        say(f"  It is behind job {answer['blocker']}: see xce why {answer['blocker']}")
+    say(f"  as of position {answer['position']} of the log")
+
+
+def _verdict(answer: Json) -> str:
+    if answer.get("verdict"):
+        return str(answer["verdict"])
+    never = "it can never start on the cluster as it is."
+    return never if answer["never"] else "it can't start now."
+
+
+def _request(job: Json) -> str:
+    """
+    Return what a job asks for, in words.
+    """
+    least, most = job["tasks_min"], job["tasks_max"]
+    tasks = counted(least, "task") if least == most else f"{least:,} to {counted(most, 'task')}"
+    return ", ".join([tasks, *job["resreq"]])
+
+
+def _grouped(reasons: Iterable[Json]) -> dict[str, list[Json]]:
+    """
+    Return the reasons by their words: of the whole job first, then those of most hosts.
+    """
+    groups: dict[str, list[Json]] = {}
+    for reason in reasons:
+        groups.setdefault(reason["text"], []).append(reason)
+    return dict(sorted(groups.items(), key=lambda one: _rank(one[1])))
+
+
+def _rank(reasons: list[Json]) -> tuple[bool, int]:
+    count = sum(reason["host_count"] for reason in reasons)
+    return count > 0, -count
+
+
+def _show_group(words: str, reasons: list[Json], *, all_hosts: bool) -> None:
+    """
+    Show one reason, how many hosts it holds for, and what is asked for and there is on each.
+    """
+    count = sum(reason["host_count"] for reason in reasons)
+    say(f"  {words}: {counted(count, 'host')}" if count else f"  {words}")
+    lines = [_host_line(reason, host) for reason in reasons for host in reason["hosts"]]
+    shown = lines if all_hosts else lines[:HOSTS_SHOWN]
+    for line in shown:
+        say(f"    {line}")
+    if len(lines) > len(shown):
+        say(f"    and {counted(len(lines) - len(shown), 'more host')}; --hosts names them")
+
+
+def _host_line(reason: Json, host: Json) -> str:
+    resource = resource_of(reason)
+    if not resource:
+        return str(host["host"])
+    available = show_amount(resource, host["available_milli"])
+    asked = show_amount(resource, reason["requested_milli"])
+    unit = f" {resource}" if resource != "mem" else ""
+    return f"{host['host']}: {available}{unit} available, {asked} asked for"
+
+
+def resource_of(reason: Json) -> str:
+    """
+    Return the resource that a reason is about, "" when it is about none.
+    """
+    if reason.get("resource"):
+        return str(reason["resource"])
+    return "slots" if reason["code"] == "HOST_SLOTS" else ""

@@ -1,0 +1,282 @@
+"""
+Why a job waits or waited, from what is recorded: the tables, and the state at that position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.cli.client import Json
+
+if TYPE_CHECKING:
+    from projections.audit.pending import Interval, Why
+    from projections.audit.reading import Reading, Row
+    from projections.scheduling.core import Core
+    from projections.scheduling.records import JobRecord
+    from replay.why import BudgetUse, Holder, Order, Waiting
+
+# What the scheduler itself says of a job when its queue takes none; no decision is recorded then.
+OF_THE_QUEUE = {"QUE_INACT": "queue.inactivated", "QUE_WINDOW": ""}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """
+    Hold one moment of a job's life, as it was recorded.
+
+    Args:
+        reading: The tables.
+        core: The state at the moment.
+        told: What the tables say.
+        job: The job's record, None when it is forgotten.
+    """
+
+    reading: Reading
+    core: Core
+    told: Why
+    job: JobRecord | None
+
+    @cached_property
+    def state_says(self) -> Json:
+        """
+        Return what the scheduler said at that moment.
+        """
+        from tools.daemon.views import why
+
+        if self.job is not None:
+            return why(self.core.state, self.job)
+        words = {"since_us": self.told.since_us, "never": False, "reasons": [], "blocker": ""}
+        return {**words, "verdict": _end_of(self.reading, self.told.job_id)}
+
+    @cached_property
+    def queue_reason(self) -> str:
+        """
+        Return the code of the reason when the whole queue waits, else "".
+        """
+        codes = [str(one["code"]) for one in self.state_says["reasons"]]
+        return next((code for code in codes if code in OF_THE_QUEUE), "")
+
+    @property
+    def code(self) -> str:
+        """
+        Return the code of the main reason, "" when the job doesn't wait.
+        """
+        return self.queue_reason or self.told.code
+
+    @property
+    def summary(self) -> str:
+        """
+        Return all reasons in words.
+        """
+        if self.queue_reason:
+            return str(self.state_says["reasons"][0]["text"])
+        return self.told.reasons
+
+    @cached_property
+    def since(self) -> tuple[int, int]:
+        """
+        Return position and time of the event that made it so.
+        """
+        found = None
+        if OF_THE_QUEUE.get(self.queue_reason) and self.job is not None:
+            found = self.reading.one(
+                "SELECT position, time_us FROM events WHERE stream = ? AND type = ? AND "
+                "position <= ? ORDER BY position DESC LIMIT 1",
+                (
+                    f"queue:{self.job.spec.queue}",
+                    OF_THE_QUEUE[self.queue_reason],
+                    self.told.position,
+                ),
+            )
+        begun = self.told.since_position, self.told.since_us
+        return begun if found is None else max(begun, (found["position"], found["time_us"]))
+
+    @cached_property
+    def order(self) -> Order | None:
+        """
+        Return the job's place in the order, None when it doesn't pend.
+        """
+        from replay.why import order_of
+
+        if self.job is None or self.told.state != "PEND":
+            return None
+        return order_of(self.core, self.job)
+
+    def ahead(self) -> list[Waiting]:
+        """
+        Return the waiting jobs that are taken before it, in order.
+        """
+        from replay.why import waiting
+
+        order = self.order
+        return [waiting(self.core.state, one) for one in (order.ahead if order else ())]
+
+    def holders(self) -> list[Holder]:
+        """
+        Return the jobs that have hosts meanwhile.
+        """
+        from replay.why import holders
+
+        return holders(self.core.state)
+
+    def request(self) -> Waiting | None:
+        """
+        Return what the job asks for, None when it doesn't wait.
+        """
+        from replay.why import waiting
+
+        if self.job is None or not self.code:
+            return None
+        return waiting(self.core.state, self.job)
+
+    def limits(self) -> list[BudgetUse]:
+        """
+        Return the limits that keep it back, with what is in use.
+        """
+        from replay.why import budgets_short
+
+        if self.job is None:
+            return []
+        names = {str(one["detail"]) for one in self.state_says["reasons"]} - {""}
+        return budgets_short(self.core.state, self.job, names)
+
+    @cached_property
+    def waits(self) -> tuple[Interval, ...]:
+        """
+        Return what it waited for up to this moment.
+        """
+        from projections.audit.pending import reason_history
+
+        found = reason_history(self.reading, self.told.job_id)
+        return tuple(one for one in found if one.from_position <= self.told.position)
+
+    def waited_us(self) -> int:
+        """
+        Return how long it had waited.
+        """
+        now_us, position = self.told.time_us, self.told.position
+        ends = [
+            now_us if one.to_us is None or (one.to_position or 0) > position else one.to_us
+            for one in self.waits
+        ]
+        return sum(end - one.from_us for end, one in zip(ends, self.waits, strict=True))
+
+    def plain(self) -> Json:
+        """
+        Return everything of the screen as plain data.
+        """
+        told, order = self.told.plain(), self.order
+        request, last = self.request(), self.waits[-1] if self.waits else None
+        kept = "job_id position time_us state satisfiable dispatched_instead instead".split()
+        return {
+            **{name: told[name] for name in kept},
+            "situation": self.told.verdict,
+            "verdict": self.state_says.get("verdict", ""),
+            "code": self.code,
+            "summary": self.summary,
+            "never": self.state_says["never"],
+            "reasons": self.state_says["reasons"],
+            "shortages": [] if self.queue_reason else told["shortages"],
+            "limits": [
+                {**asdict(one), "missing_milli": one.missing_milli} for one in self.limits()
+            ],
+            "blocker": self.told.blocker,
+            "request": None if request is None else asdict(request),
+            "picker": order.picker if order else None,
+            "place": order.place if order else None,
+            "waiting_count": order.waiting_count if order else None,
+            "since_us": self.since[1],
+            "since_position": self.since[0],
+            "waited_us": self.waited_us(),
+            "last_reason": last.reasons if last else "",
+        }
+
+
+@contextmanager
+def moment_of(directory: Path, job_id: str, at_text: str | None) -> Iterator[Moment]:
+    """
+    Give a moment of a job's life, the log's end unless another is named.
+
+    Raises:
+        NotFound: There is no such job, or not yet at that moment.
+    """
+    from domain.ids import job_stream
+    from projections.audit.pending import why_at
+    from replay.at import ladder_of
+    from replay.plugins import found_plugins
+    from store.log import EventLog
+    from tools.cli.audit import asked
+    from tools.cli.audit_asking import position_of
+
+    stream = job_stream(job_id)
+    with asked(directory) as reading, EventLog.open(directory, writable=False) as log:
+        position = position_of(reading, at_text, "at")
+        last = reading.position()
+        found = ladder_of(log, plugins=found_plugins()).at(
+            last if position is None else min(position, last)
+        )
+        told = why_at(reading, job_id, found.position)
+        yield Moment(reading, found.core, told, found.core.state.stored.jobs.get(stream))
+
+
+def hosts_of(moment: Moment) -> list[Row]:
+    """
+    Return host by host what the job was short of.
+    """
+    from projections.audit.pending import hosts_short
+
+    return [] if moment.queue_reason else hosts_short(moment.reading, moment.told)
+
+
+def _end_of(reading: Reading, job_id: str) -> str:
+    """
+    Return what became of a job that the scheduler has forgotten.
+    """
+    row = reading.one(
+        "SELECT state, exit_code, signal, end_reason FROM jobs WHERE job_id = ?", (job_id,)
+    )
+    if row is None or row["state"] == "DONE":
+        return "it ended well."
+    how = "it ended without an exit code"
+    if row["signal"] is not None:
+        how = f"signal {row['signal']} ended it"
+    elif row["exit_code"] is not None:
+        how = f"it ended with exit code {row['exit_code']}"
+    return f"{how} ({row['end_reason']})." if row["end_reason"] else f"{how}."
+
+
+def may_read(directory: Path) -> bool:
+    """
+    Say whether there is a log that whoever asks may read.
+    """
+    import os
+
+    from domain.errors import StoreUnavailable
+    from store.embedded.preflight import DATA_FILE
+    from store.info import is_log, log_directory
+
+    try:
+        place = log_directory(directory)
+        return is_log(place) and os.access(place / DATA_FILE, os.R_OK)
+    except StoreUnavailable:
+        return False
+
+
+def events_behind(directory: Path) -> int:
+    """
+    Return how many events the tables are behind the log, without bringing them up.
+    """
+    from projections.audit.reading import Reading
+    from tools.cli.audit import opened
+
+    with opened(directory) as (log, place):
+        current = place.current()
+        if current is None:
+            return log.head()
+        with Reading(current) as reading:
+            return log.head() - reading.position()

@@ -218,6 +218,7 @@ class JobRequeued(Event):
     """
 
     TYPE_CODE: ClassVar[str] = "job.requeued"
+    IS_DECISION: ClassVar[bool] = True
     why: str
     hold: bool = False
     to_top: bool = False
@@ -250,6 +251,7 @@ class JobSuspendOrdered(Event):
     """
 
     TYPE_CODE: ClassVar[str] = "job.suspend_ordered"
+    IS_DECISION: ClassVar[bool] = True
     attempt: AttemptNumber
     worker: Name
     order_number: Annotated[int, Field(ge=1)]
@@ -273,6 +275,7 @@ class JobResumeOrdered(Event):
     """
 
     TYPE_CODE: ClassVar[str] = "job.resume_ordered"
+    IS_DECISION: ClassVar[bool] = True
     attempt: AttemptNumber
     worker: Name
     order_number: Annotated[int, Field(ge=1)]

@@ -843,3 +843,22 @@ def test_a_job_that_its_user_stops_gives_back_what_is_marked(high_and_low: Scena
     assert "A resume ordered on h1" in scenario.session()
     scenario.resumed("A")
     assert [1000] == [pool.charged for pool in scenario.state.capacity.pools.by_name["lic"]]
+
+
+def test_a_queue_may_name_one_that_is_defined_later(scenario: Scenario) -> None:
+    """
+    The reference survives a restart, and the queue can still be changed.
+    """
+    queues(scenario, "hi 90 >lo")
+    queues(scenario, "lo 10 <hi")
+    scenario.core = again(scenario)
+    scenario.hosts("h1 slots=1")
+    running(scenario, "A queue=lo")
+    scenario.jobs("J queue=hi")
+    assert ("lo",) == scenario.state.preys_of("hi")
+    assert ["A"] == stops(scenario)
+
+    queues(scenario, "hi 90")
+
+    assert () == scenario.state.preys_of("hi")
+    assert "J gives up preempting" in scenario.session()

@@ -130,7 +130,7 @@ class JobSpec(Value):
         names_tasks: Whether one task was asked for, as against nothing said of tasks; any other
             count says so by itself.
         resreq: Resource requirement as written, one text per option.
-        requirement: The same parsed and checked, None without one; whoever makes a job without texts
+        requirement: The same parsed and checked, None without one; who makes a job without texts
             may give it alone.
         hosts: The hosts asked for, all when empty.
         submit_type: Type of the host it was submitted from, "" when unknown; so submit_model.

@@ -195,6 +195,7 @@ def shown(
     say it; it is told when the reason is shown.
 
     Args:
+        reasons: As they were recorded.
         free_milli: Host number -> its free slots in thousandths now; those recorded when None.
     """
     found: list[PendReason] = []

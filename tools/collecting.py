@@ -13,8 +13,8 @@ def collect_rarely() -> None:
     """
     Look for cycles a hundred times less often, and never again among what is there already.
 
-    The core makes millions of small objects that live on and hardly any cycles: looking at them again
-    and again took 14 % of a simulation's time (KTH, 28,475 jobs).
+    The core makes millions of small objects that live on and hardly any cycles: looking at them
+    again and again took 14 % of a simulation's time (KTH, 28,475 jobs).
     """
     gc.collect()
     gc.freeze()

@@ -358,13 +358,10 @@ class _Builder:
         """
         spec = self.asking.spec
         is_simple = len(compound.primaries) == 1 and compound.primaries[0].tasks is None
-        asked = TaskRange(spec.tasks_min, spec.tasks_max)
-        if not is_simple and not names_tasks(spec):
-            # -n wasn't given: the counts of the requirement hold.
-            asked_or_none = None
-        else:
-            asked_or_none = asked
-        counts = task_counts(compound, asked_or_none)
+        # Without -n the counts of the requirement hold.
+        is_asked = is_simple or names_tasks(spec)
+        asked = TaskRange(spec.tasks_min, spec.tasks_max) if is_asked else None
+        counts = task_counts(compound, asked)
         return Branch(
             parts=tuple(
                 self.part(primary, count)

@@ -50,8 +50,12 @@ COMMANDS = {
     "hosts": Entry("tools.cli.hosts:hosts", "List hosts; close and open them."),
     "queues": Entry("tools.cli.queues:queues", "List queues; open, close, activate them."),
     "limits": Entry("tools.cli.policies:limits", "Show what of each limit is in use."),
-    "define": Entry("tools.cli.policies:define", "Define a queue, user, group, project, limit or profile."),
-    "remove": Entry("tools.cli.policies:remove", "Remove a queue, user, group, project, limit or profile."),
+    "define": Entry(
+        "tools.cli.policies:define", "Define a queue, user, group, project, limit or profile."
+    ),
+    "remove": Entry(
+        "tools.cli.policies:remove", "Remove a queue, user, group, project, limit or profile."
+    ),
     "simulate": Entry("tools.cli.simulate:simulate", "Run a recorded workload on a model cluster."),
     "replay": Entry("tools.cli.replay:replay", "Check the decisions of a recorded log."),
     "audit": Entry("tools.cli.audit:audit_group", "Ask what happened, in plain tables and words."),

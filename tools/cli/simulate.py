@@ -194,9 +194,9 @@ def _simulated(
         Refused: The cluster, the picker or the place can't be used.
     """
     from projections.scheduling.placement.runner import SERIAL
-    from replay.plugins import found_plugins
     from replay.cluster_file import cluster_of
     from replay.modelling import Modelling
+    from replay.plugins import found_plugins
     from replay.simulation import Simulation, log_id_of, simulation_settings
     from store.log import EventLog
 

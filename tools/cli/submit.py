@@ -144,7 +144,8 @@ def request_of(command: tuple[str, ...], options: dict[str, Any]) -> Json:
         Refused: An option breaks a rule that can be told here.
     """
     tasks = options["tasks"]
-    least_and_most = zip(("tasks_min", "tasks_max"), parse_tasks(tasks) if tasks else (), strict=False)
+    given = parse_tasks(tasks) if tasks else ()
+    least_and_most = zip(("tasks_min", "tasks_max"), given, strict=False)
     run_limit = options["run_limit"]
     return {
         "key": options["key"] or str(uuid.uuid4()),

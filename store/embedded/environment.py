@@ -6,6 +6,8 @@ every recorder takes its environment from the registry here. Transactions are sh
 the function that began them.
 """
 
+# long: everything that guards one open environment, which is one subject.
+
 from __future__ import annotations
 
 import fcntl

@@ -2,6 +2,8 @@
 A branch without a change is its parent; one with a change differs by that and by what follows.
 """
 
+# long: one test for each thing that a branch may change.
+
 from __future__ import annotations
 
 import json

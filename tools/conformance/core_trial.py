@@ -3,6 +3,8 @@ Try schedule, control and account vectors on our own core, through its commands,
 sessions.
 """
 
+# long: one function for each thing that a vector can set up, do or see.
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -2,6 +2,8 @@
 Apply events of jobs.
 """
 
+# long: one small function for each event of a job, and nothing else.
+
 from __future__ import annotations
 
 from typing import Any, Final

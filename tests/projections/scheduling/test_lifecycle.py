@@ -2,6 +2,8 @@
 A job's life beside placement: arrays, dependencies, moments, stops, requeues, changes, lost hosts.
 """
 
+# long: one test for each rule of a job's life.
+
 from __future__ import annotations
 
 from typing import Any

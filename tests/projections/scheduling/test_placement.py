@@ -3,6 +3,8 @@ Whole outcomes of placements with requirements, on the fast and on the literal c
 groups, shared resources, named units, compounds and alternatives.
 """
 
+# long: one test for each rule of placement.
+
 from __future__ import annotations
 
 from typing import Any

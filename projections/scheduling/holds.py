@@ -4,9 +4,13 @@ What is held for jobs that preempt others, and what they may no longer ask for.
 
 from __future__ import annotations
 
+import numpy as np
+
 from domain.allocations import Allocation
 from domain.ids import job_stream
 from domain.job_states import JobState
+from projections.scheduling.capacity import Column
+from projections.scheduling.placement.relief import Relief, shared_of
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 
@@ -70,3 +74,56 @@ def _asks_anew(state: State, job: JobRecord) -> None:
     state.wanted.pop(job.stream, None)
     if job.state is JobState.PEND and not waits_to_be_ready(state, job):
         state.picker.on_job_push(job)
+
+
+# -- what of it others see
+
+
+def holders_of(state: State) -> dict[str, JobRecord]:
+    """
+    Return the jobs for which hosts are held, by their ids.
+    """
+    return {job.job_id: job for job in state.keepers.values()}
+
+
+def victims_of(state: State, job: JobRecord) -> list[JobRecord]:
+    """
+    Return the jobs that have stopped for a job, or are about to.
+    """
+    return [
+        victim
+        for victim in state.victims.values()
+        if victim.preemptor == job.job_id and not victim.resume_order
+    ]
+
+
+def slots_of(state: State, allocation: Allocation) -> Column:
+    """
+    Return the slots that an allocation has, by host.
+    """
+    slots = np.zeros(state.capacity.hosts, np.int64)
+    for run in allocation.runs:
+        slots[run.first : run.first + run.hosts] += run.tasks
+    return slots
+
+
+def hold(state: State, relief: Relief, holder: JobRecord) -> None:
+    """
+    Take for a preemptor what it needs beyond what its victims still seem to have.
+    """
+    assert holder.keeps is not None, holder.stream
+    covered = Relief(state.capacity)
+    for victim in victims_of(state, holder):
+        if victim.is_aside:
+            covered.give_slots(victim)
+        else:
+            covered.give_all(victim, is_ended=bool(victim.kill_order))
+    relief.take_slots(np.maximum(slots_of(state, holder.keeps) - covered.slots, 0))
+    for number, _, amounts in holder.keeps.shares():
+        for amount in amounts:
+            known = covered.charged.get(amount.resource)
+            less = 0 if known is None else int(known[number])
+            relief.take_amount(amount.resource, number, max(0, amount.milli - less))
+    for (name, place), milli in shared_of(holder.keeps.shared).items():
+        less = covered.shared.get((name, place), 0)
+        relief.take_shared(name, place, max(0, milli - less))

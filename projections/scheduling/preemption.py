@@ -1,5 +1,5 @@
 """
-Suspend running jobs for a waiting one, and let them go on again.
+Suspend running jobs for a waiting one; ``resumption.py`` lets them go on again.
 
 A waiting job that preempts is a *preemptor*; those it stops are its *victims*. What they give back,
 and whatever else the preemptor needs beside, is held for it until it starts. Nobody is suspended
@@ -20,16 +20,14 @@ from domain.events.jobs import (
     JobKillOrdered,
     JobPreemptionEnded,
     JobPreemptionPlanned,
-    JobResumeOrdered,
     JobSuspendOrdered,
 )
 from domain.job_states import JobState
 from domain.preemption import OnPreempt, PreemptPolicy, SuspendSignals, Trigger
 from domain.reasons import ReasonCode
-from projections.scheduling.capacity import Column
-from projections.scheduling.holds import waits_to_be_ready
+from projections.scheduling.holds import hold, holders_of, victims_of, waits_to_be_ready
 from projections.scheduling.placement.ground import Ground
-from projections.scheduling.placement.relief import Relief, shared_of
+from projections.scheduling.placement.relief import Relief
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
 from projections.scheduling.readiness import kept_from_starting
 from projections.scheduling.records import JobRecord
@@ -101,7 +99,7 @@ class Preemption:
         state = self._state
         relief = Relief(state.capacity)
         preys = state.preys_of(job.spec.queue)
-        holders = self._holders()
+        holders = holders_of(self._state)
         for victim in state.victims.values():
             if not victim.is_aside:
                 continue
@@ -111,48 +109,8 @@ class Preemption:
                 relief.give_slots(victim)
         for holder in state.keepers.values():
             if holder is not job:
-                self._hold(relief, holder)
+                hold(self._state, relief, holder)
         return relief
-
-    def _holders(self) -> dict[str, JobRecord]:
-        return {job.job_id: job for job in self._state.keepers.values()}
-
-    def _victims_of(self, job: JobRecord) -> list[JobRecord]:
-        """
-        Return the jobs that have stopped for a job, or are about to.
-        """
-        return [
-            victim
-            for victim in self._state.victims.values()
-            if victim.preemptor == job.job_id and not victim.resume_order
-        ]
-
-    def _hold(self, relief: Relief, holder: JobRecord) -> None:
-        """
-        Take for a preemptor what it needs beyond what its victims still seem to have.
-        """
-        assert holder.keeps is not None, holder.stream
-        covered = Relief(self._state.capacity)
-        for victim in self._victims_of(holder):
-            if victim.is_aside:
-                covered.give_slots(victim)
-            else:
-                covered.give_all(victim, is_ended=bool(victim.kill_order))
-        relief.take_slots(np.maximum(self._slots_of(holder.keeps) - covered.slots, 0))
-        for number, _, amounts in holder.keeps.shares():
-            for amount in amounts:
-                known = covered.charged.get(amount.resource)
-                less = 0 if known is None else int(known[number])
-                relief.take_amount(amount.resource, number, max(0, amount.milli - less))
-        for (name, place), milli in shared_of(holder.keeps.shared).items():
-            less = covered.shared.get((name, place), 0)
-            relief.take_shared(name, place, max(0, milli - less))
-
-    def _slots_of(self, allocation: Allocation) -> Column:
-        slots = np.zeros(self._state.capacity.hosts, np.int64)
-        for run in allocation.runs:
-            slots[run.first : run.first + run.hosts] += run.tasks
-        return slots
 
     # -- stopping
 
@@ -195,7 +153,7 @@ class Preemption:
             return None
         request = self._state.request_of(job)
         base = self._relief_of(job)
-        coming = [victim for victim in self._victims_of(job) if not victim.is_aside]
+        coming = [victim for victim in victims_of(self._state, job) if not victim.is_aside]
         for victim in coming:
             base.give_all(victim, is_ended=bool(victim.kill_order))
         if coming:
@@ -438,90 +396,4 @@ class Preemption:
                 preemptor=job.job_id,
                 requeue=on_preempt is OnPreempt.REQUEUE,
             )
-        self._decide(victim.stream, event)
-
-    # -- going on
-
-    def let_go_on(self) -> None:
-        """
-        Resume the victims whose resources are free again: higher queues first, then those that were
-        started earlier. Work that may preempt them has had its turn; all other work couldn't take
-        their slots.
-        """
-        state = self._state
-        holders = self._holders()
-        waiting = [
-            victim
-            for victim in state.victims.values()
-            if victim.is_aside and victim.preemptor not in holders and self._may_go_on(victim)
-        ]
-        blocked = np.zeros(state.capacity.hosts, np.bool_)
-        for victim in sorted(waiting, key=self._resume_order):
-            own = self._hosts_of(victim)
-            if not (blocked & own).any() and self._fits_again(victim):
-                self._resume(victim)
-            else:
-                blocked |= own
-
-    def _may_go_on(self, victim: JobRecord) -> bool:
-        is_wanted = victim.stop_actor is None and victim.kill_actor is None
-        is_open = self._state.run_windows_open.get(victim.spec.queue, True)
-        is_ordered = victim.kill_order or victim.suspend_order or victim.resume_order
-        return victim.state is JobState.SSUSP and is_wanted and is_open and not is_ordered
-
-    def _resume_order(self, victim: JobRecord) -> Rank:
-        priority = self._state.queue_of(victim).spec.priority
-        start_us = victim.dispatch_us if victim.start_us is None else victim.start_us
-        return (-priority, start_us or 0, victim.number, victim.index)
-
-    def _hosts_of(self, job: JobRecord) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        assert job.allocation is not None, job.stream
-        return self._slots_of(job.allocation) > 0
-
-    def _fits_again(self, victim: JobRecord) -> bool:
-        """
-        Say whether what a victim gave back is free again, and held for nobody.
-        """
-        state, capacity = self._state, self._state.capacity
-        assert victim.allocation is not None, victim.stream
-        relief = Relief(capacity)
-        for other in state.victims.values():
-            if other.is_aside:
-                relief.give_slots(other)
-        for holder in state.keepers.values():
-            self._hold_in_full(relief, holder)
-        free = capacity.slots - capacity.used + relief.slots
-        if (free < self._slots_of(victim.allocation))[self._hosts_of(victim)].any():
-            return False
-        ground = self._ground_of(relief)
-        for number, name, charged, _ in capacity.released_by(victim):
-            column = capacity.resources[name]
-            held = relief.charged[name][number] if name in relief.charged else 0
-            if column.total[number] - column.charged[number] + held < charged:
-                return False
-        needs = shared_of(
-            each for each in victim.allocation.shared if each.resource in capacity.released
-        )
-        return all(
-            place >= len(ground.left(name)) or ground.left(name)[place] >= milli
-            for (name, place), milli in needs.items()
-        )
-
-    def _hold_in_full(self, relief: Relief, holder: JobRecord) -> None:
-        """
-        Take for a preemptor what it needs beyond what those of its victims have that still run.
-        """
-        self._hold(relief, holder)
-        for victim in self._victims_of(holder):
-            if victim.is_aside:
-                # Their slots were given back above, and cover what the preemptor needs.
-                covered = self._slots_of(victim.allocation) if victim.allocation else 0
-                relief.slots -= covered
-
-    def _resume(self, victim: JobRecord) -> None:
-        assert victim.allocation is not None, victim.stream
-        worker = self._state.hosts[victim.allocation.runs[0].first]
-        event = JobResumeOrdered(
-            attempt=victim.attempt, worker=worker.name, order_number=worker.last_order + 1
-        )
         self._decide(victim.stream, event)

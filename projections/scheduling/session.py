@@ -27,6 +27,7 @@ from projections.scheduling.readiness import (
     note_windows,
 )
 from projections.scheduling.records import JobRecord
+from projections.scheduling.resumption import Resumption
 from projections.scheduling.state import State
 from projections.scheduling.status import with_status
 from projections.scheduling.watches import order_of
@@ -103,7 +104,7 @@ class Session:
         if self._left <= 0:
             return False
         if state.victims:
-            self._preemption.let_go_on()
+            Resumption(state, self._decided).let_go_on()
         if became_ready:
             self._leave_old_reasons(became_ready)
         self._note_blocker()

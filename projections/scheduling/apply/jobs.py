@@ -22,33 +22,20 @@ from domain.events.jobs import (
     JobModified,
     JobMoved,
     JobPended,
-    JobPreemptionEnded,
-    JobPreemptionPlanned,
     JobRequeued,
     JobRequeueRequested,
-    JobResumed,
-    JobResumeOrdered,
-    JobResumeRequested,
     JobStarted,
-    JobStopRequested,
     JobSubmitted,
-    JobSuspended,
-    JobSuspendOrdered,
     JobSwitched,
 )
 from domain.ids import job_of_stream, job_stream_of, split_job_id
 from domain.job_states import LIVE, JobState
 from domain.jobs import ExitRules, JobSpec
+from projections.scheduling.apply.stops import give_order, note_victim
 from projections.scheduling.apply.transitions import move
-from projections.scheduling.holds import drop_kept, keep, note_spared
+from projections.scheduling.holds import drop_kept
 from projections.scheduling.records import ArrayRecord, JobRecord, KeyRecord, OrderRecord
 from projections.scheduling.state import State
-
-SUSP_USER_STOP: Final = "SUSP_USER_STOP"
-SUSP_ADMIN_STOP: Final = "SUSP_ADMIN_STOP"
-SUSP_USER_RESUME: Final = "SUSP_USER_RESUME"
-SUSP_QUEUE_WINDOW: Final = "SUSP_QUEUE_WINDOW"
-USER_STOPS: Final = (SUSP_USER_STOP, SUSP_ADMIN_STOP)
 
 
 def submitted(state: State, stamped: Stamped, event: JobSubmitted) -> None:
@@ -273,139 +260,12 @@ def kill_ordered(state: State, stamped: Stamped, event: JobKillOrdered) -> None:
     job.why = event.why
     signals = event.signals
     order = OrderRecord("kill", stamped.stream, event.attempt, event.why, signals=signals)
-    _give_order(state, event.worker, event.order_number, order)
+    give_order(state, event.worker, event.order_number, order)
     state.kills.pop(stamped.stream, None)
     if event.requeue:
         job.requeue_why = "preempted"
     if event.preemptor:
-        _note_victim(state, job, event.preemptor)
-
-
-def _give_order(state: State, worker: str, number: int, order: OrderRecord) -> None:
-    record = state.stored.workers[worker]
-    record.last_order = number
-    record.orders[number] = order
-
-
-# -- stopping and going on
-
-
-def stop_requested(state: State, stamped: Stamped, event: JobStopRequested) -> None:
-    """
-    Remember who wants the job stopped; the next session orders it.
-    """
-    job = state.stored.jobs[stamped.stream]
-    job.stop_actor = stamped.actor
-    job.resume_wanted = False
-    state.demands[stamped.stream] = job
-
-
-def suspend_ordered(state: State, stamped: Stamped, event: JobSuspendOrdered) -> None:
-    """
-    Remember the order and why it was given.
-    """
-    job = state.stored.jobs[stamped.stream]
-    job.suspend_order = event.order_number
-    job.suspend_why = event.why
-    _note_victim(state, job, event.preemptor)
-    order = OrderRecord("suspend", stamped.stream, event.attempt, event.why, event.signal)
-    _give_order(state, event.worker, event.order_number, order)
-
-
-def _note_victim(state: State, job: JobRecord, preemptor: str) -> None:
-    """
-    Remember for which job this one must leave its hosts, "" when for none.
-    """
-    job.preemptor = preemptor
-    if preemptor:
-        job.preemptions += 1
-        state.victims[job.stream] = job
-        state.capacity.changed += 1
-
-
-def _stand_aside(state: State, job: JobRecord) -> None:
-    """
-    Give back what a stopped job gives back to everybody, and open a victim's slots to those for
-    whom it has stopped.
-    """
-    job.is_aside = True
-    state.capacity.stand_aside(job)
-    state.limits.charge_anew(job)
-
-
-def preemption_planned(state: State, stamped: Stamped, event: JobPreemptionPlanned) -> None:
-    """
-    Hold for a pending job what its victims give back, and what else it needs beside.
-    """
-    keep(state, state.stored.jobs[stamped.stream], event.allocation)
-
-
-def preemption_ended(state: State, stamped: Stamped, event: JobPreemptionEnded) -> None:
-    """
-    Hold nothing for the job any more.
-    """
-    keep(state, state.stored.jobs[stamped.stream], None)
-
-
-def suspended(state: State, stamped: Stamped, event: JobSuspended) -> None:
-    """
-    Stop the job's clock: stopped by a user it is USUSP, by the system SSUSP.
-    """
-    job = state.stored.jobs[stamped.stream]
-    job.suspend_order = 0
-    by_user = job.suspend_why in USER_STOPS
-    move(state, job, JobState.USUSP if by_user else JobState.SSUSP, stamped.time_us)
-    _stand_aside(state, job)
-    state.demands[stamped.stream] = job
-
-
-def resume_requested(state: State, stamped: Stamped, event: JobResumeRequested) -> None:
-    """
-    Let a stopped job wait for the session that lets it go on: it is SSUSP until then.
-    """
-    job = state.stored.jobs[stamped.stream]
-    job.stop_actor = None
-    if job.is_aside and job.preemptor:
-        # It goes on when what it gave back is free again.
-        return
-    job.resume_wanted = True
-    job.suspend_why = SUSP_USER_RESUME
-    if job.state is JobState.USUSP:
-        move(state, job, JobState.SSUSP, stamped.time_us)
-    state.demands[stamped.stream] = job
-
-
-def resume_ordered(state: State, stamped: Stamped, event: JobResumeOrdered) -> None:
-    """
-    Remember the order.
-    """
-    job = state.stored.jobs[stamped.stream]
-    job.resume_order = event.order_number
-    if job.is_aside:
-        job.is_aside = False
-        state.capacity.come_back(job)
-        state.limits.charge_anew(job)
-    order = OrderRecord("resume", stamped.stream, event.attempt, "")
-    _give_order(state, event.worker, event.order_number, order)
-
-
-def resumed(state: State, stamped: Stamped, event: JobResumed) -> None:
-    """
-    Let the job's clock go on.
-    """
-    job = state.stored.jobs[stamped.stream]
-    job.resume_order = 0
-    job.resume_wanted = False
-    job.suspend_why = ""
-    if job.preemptor:
-        job.spared_from = tuple(dict.fromkeys((*job.spared_from, job.preemptor)))
-        note_spared(state, job.preemptor)
-        job.preemptor = ""
-        del state.victims[job.stream]
-    move(state, job, JobState.RUN, stamped.time_us)
-    state.capacity.changed += 1
-    state.set_run_timers(job)
-    state.demands[stamped.stream] = job
+        note_victim(state, job, event.preemptor)
 
 
 # -- changes
@@ -533,17 +393,9 @@ APPLY: Final[dict[Any, Any]] = {
     JobCouldNotStart: could_not_start,
     JobEnded: ended,
     JobKillOrdered: kill_ordered,
-    JobStopRequested: stop_requested,
-    JobSuspendOrdered: suspend_ordered,
-    JobSuspended: suspended,
-    JobResumeRequested: resume_requested,
-    JobResumeOrdered: resume_ordered,
-    JobResumed: resumed,
     JobRequeueRequested: requeue_requested,
     JobRequeued: requeued,
     JobModified: modified,
     JobSwitched: switched,
     JobMoved: moved,
-    JobPreemptionPlanned: preemption_planned,
-    JobPreemptionEnded: preemption_ended,
 }

@@ -18,8 +18,10 @@ from domain.event import Event
 from domain.events import jobs, session, workers
 from domain.ids import REASONS, job_stream, worker_stream
 from domain.job_states import ENDED, JobState, state_after
+from domain.jobs import Program
 from domain.reasons import show_grouped
 
+PRIVATE = "private"
 NEVER = "can never start on the cluster as it is: "
 
 
@@ -105,7 +107,13 @@ class Story:
         return totals
 
 
-def job_story(log: Log, job_id: str, host_name: Callable[[int], str]) -> Story:
+def job_story(
+    log: Log,
+    job_id: str,
+    host_name: Callable[[int], str],
+    *,
+    may_see: Callable[[str], bool] = lambda _: True,
+) -> Story:
     """
     Return the story of a job.
 
@@ -113,6 +121,7 @@ def job_story(log: Log, job_id: str, host_name: Callable[[int], str]) -> Story:
         log: Where it happened.
         job_id: Which job.
         host_name: Returns the name of a host of a number.
+        may_see: Says whether the commands of a user may be told.
 
     Raises:
         NotFound: The log knows no such job.
@@ -123,7 +132,10 @@ def job_story(log: Log, job_id: str, host_name: Callable[[int], str]) -> Story:
     joined = _joined(log, own)
     others = [*_contact(log, own, host_name), *_reason_changes(log, own)]
     events = sorted([*own, *others], key=lambda one: one.position)
-    lines = tuple(_line(one, joined.get(one.position, one.event), host_name) for one in events)
+    lines = tuple(
+        _line(one, _shown(joined.get(one.position, one.event), may_see), host_name)
+        for one in events
+    )
     return Story(job_id, lines, tuple(_spans(events)))
 
 
@@ -243,6 +255,16 @@ def _happening(event: Event) -> str | None:
 
 
 # ------------------------------------------------------------------------------------------- words
+
+
+def _shown(event: Event, may_see: Callable[[str], bool]) -> Event:
+    """
+    Return an event as it may be told: without its command when that is private.
+    """
+    if isinstance(event, jobs.JobSubmitted) and event.spec.program and not may_see(event.spec.user):
+        program = Program(argv=(PRIVATE,))
+        return event.model_copy(update={"spec": event.spec.model_copy(update={"program": program})})
+    return event
 
 
 def _line(envelope: Envelope, told: Event, host_name: Callable[[int], str]) -> Line:

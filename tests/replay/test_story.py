@@ -140,6 +140,18 @@ def test_a_story_never_tells_the_environment(log):
     assert "secret" not in repr(story)
 
 
+def test_a_story_tells_the_command_to_whom_it_may_be_told_only(log):
+    """
+    Secrets stand in commands too; whoever may see a user's jobs may not see all of them.
+    """
+    own = job_story(log, "7", _name, may_see="ann".__eq__).lines[0].text
+    others = job_story(log, "7", _name, may_see="ben".__eq__).lines[0].text
+
+    assert "sleep 5" in own
+    assert "command private" in others
+    assert "sleep" not in others
+
+
 def test_a_job_that_the_log_does_not_know_is_not_found(log):
     """
     An empty story would look like a job to which nothing happened.

@@ -314,6 +314,26 @@ def test_the_table_of_rights_holds_for_every_route(cluster: Cluster) -> None:
 
 @pytest.mark.needs_root
 @pytest.mark.usefixtures("open_door")
+def test_another_user_reads_a_story_without_the_command(cluster: Cluster) -> None:
+    """
+    What happened to a job is everybody's, what it runs is its user's.
+    """
+    job_id = cluster.submit("cat", "private-file")
+    path = f"/v1/jobs/{job_id}/history"
+
+    ((status, others),) = as_nobody(cluster, [("GET", path, None)])
+    own = cluster.get(path)
+    cluster.post(f"/v1/jobs/{job_id}/kill")
+
+    assert 200 == status
+    assert "private-file" in json.dumps(own)
+    assert "private-file" not in json.dumps(others)
+    told, seen = ([one["position"] for one in story["events"]] for story in (own, others))
+    assert told[: len(seen)] == seen != []
+
+
+@pytest.mark.needs_root
+@pytest.mark.usefixtures("open_door")
 def test_another_user_sees_no_program_and_cannot_act_for_somebody(cluster: Cluster) -> None:
     """
     Identity comes from the socket alone.

@@ -67,13 +67,16 @@ def _from_log(directory: Path, job_id: str, down: NoScheduler) -> Json:
         raise down
     from replay.story import job_story
     from store.log import EventLog
+    from tools.cli.audit_asking import viewer_of
 
     try:
         log = EventLog.open(directory / "log", writable=False)
     except StoreUnavailable as error:
         raise down from error
     try:
-        story = job_story(log, job_id, _host_names(log).__getitem__)
+        viewer = viewer_of(directory / "log")
+        names = _host_names(log)
+        story = job_story(log, job_id, names.__getitem__, may_see=viewer.may_see)
         return story.plain(now_us=time.time_ns() // 1000, position=log.head())
     finally:
         log.close()

@@ -166,9 +166,10 @@ async def why(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: AR
     return await _shown(api, job_id_of(http), views.why)
 
 
-async def history(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+async def history(api: Api, http: HttpRequest, caller: Caller) -> Reply:
     """
-    Tell a job's story from the log, also of a job that the state has forgotten.
+    Tell a job's story from the log, also of a job that the state has forgotten; the command only to
+    whom it belongs.
     """
     job_id = job_id_of(http)
     names: list[str] = []
@@ -179,7 +180,13 @@ async def history(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa
 
     await api.engine.ask(Read(view))
     position = api.log.head()
-    story = await asyncio.to_thread(job_story, api.log, job_id, names.__getitem__)
+    story = await asyncio.to_thread(
+        job_story,
+        api.log,
+        job_id,
+        names.__getitem__,
+        may_see=lambda user: caller.is_operator or caller.user == user,
+    )
     now_us = api.engine.clock.now_us()
     return Reply(200, to_json(story.plain(now_us=now_us, position=position)))
 

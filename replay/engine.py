@@ -85,7 +85,7 @@ class Snapshots(Protocol):
         self, *, position: int, schema: str, state: bytes, chain_digest: bytes, time_us: int
     ) -> object:
         """
-        Keep a snapshot.
+        Keep a snapshot; return where.
         """
         ...
 
@@ -307,13 +307,13 @@ class Engine:
         every = self.core.state.settings().snapshot_every_events
         return self.position - self._snapshot_position >= every
 
-    def take_snapshot(self) -> None:
+    def take_snapshot(self) -> object:
         """
-        Keep the whole state as of the head; only between commits.
+        Keep the whole state as of the head, only between commits; return where it is kept.
         """
         assert self._snapshots is not None
         assert not self._pending, "a snapshot is taken at a commit"
-        self._snapshots.put(
+        kept = self._snapshots.put(
             position=self.position,
             schema=SCHEMA,
             state=self.core.snapshot(),
@@ -321,6 +321,7 @@ class Engine:
             time_us=self.core.state.stored.time_us,
         )
         self._snapshot_position = self.position
+        return kept
 
     # -- what workers have to do
 

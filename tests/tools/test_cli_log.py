@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools import live_cluster
 from tools.cli.main import run
 from tools.dev.golden import write_log
 from tools.torture.workload import job_events
@@ -135,4 +136,77 @@ def test_snapshots_are_listed_checked_pinned_and_pruned(place: Path, capsys) -> 
     assert "truncated" in told(capsys)["snapshots"][0]["problem"]
     assert 4 == run(["snapshot", "check", log])
     assert 0 == run(["snapshot", "prune", log, "--keep", "1"])
+    capsys.readouterr()
+
+
+def test_a_snapshot_is_made_of_a_log_that_nobody_writes(tmp_path: Path, capsys) -> None:
+    """
+    It is the state that the whole log gives, and recovery starts from it.
+    """
+    from domain.commands import StartScheduler
+    from projections.scheduling.core import SCHEMA
+    from replay.engine import Engine
+    from replay.plugins import found_plugins
+    from store.log import EventLog
+    from store.snapshots import SnapshotStore
+    from tools.daemon.config import DaemonSettings, first_commands
+
+    cluster = tmp_path / "cluster"
+    (cluster / "snapshots").mkdir(parents=True)
+    plugins = found_plugins()
+    started = StartScheduler(
+        epoch=1,
+        holder="test",
+        code_version="0",
+        pickers=plugins.picker_versions(),
+        allocators=plugins.allocator_versions(),
+    )
+    with EventLog.create(cluster / "log") as log:
+        engine = Engine.recover(log, plugins=plugins)
+        for command in (started, *first_commands(DaemonSettings())):
+            engine.accept(command, actor="", now_us=1)
+        engine.commit()
+
+    assert 0 == run(["snapshot", "make", str(cluster), "--json"])
+    made = told(capsys)
+
+    with EventLog.open(cluster, writable=False) as log:
+        store = SnapshotStore(cluster / "snapshots", log_id=log.log_id)
+        found = store.newest_good(schema=SCHEMA, head=log.head(), digest_at=log.digest_at)
+        assert found is not None
+        assert (log.head(), str(found.path)) == (made["position"], made["file"])
+        assert log.head() == found.position
+        assert Engine.recover(log).core.snapshot() == found.state
+
+
+def test_a_snapshot_is_not_made_beside_a_writer_that_serves_nobody(place: Path, capsys) -> None:
+    """
+    Exit status 3, naming the process; nothing is written.
+    """
+    from store.log import EventLog
+
+    before = sorted((place / "cluster" / "snapshots").iterdir())
+    with EventLog.open(place / "cluster", writable=True):
+        assert 3 == run(["snapshot", "make", str(place / "cluster")])
+
+    assert "process" in capsys.readouterr().err
+    assert before == sorted((place / "cluster" / "snapshots").iterdir())
+
+
+@pytest.mark.slow
+def test_a_running_scheduler_makes_the_snapshot_itself(tmp_path: Path, capsys) -> None:
+    """
+    As of the commit that it stands at, and it goes on.
+    """
+    with live_cluster.running(tmp_path / "cluster", workers=1) as cluster:
+        cluster.wait_ended(cluster.submit("true"))
+
+        assert 0 == run(["snapshot", "make", str(tmp_path / "cluster"), "--json"])
+        made = told(capsys)
+        assert 0 == run(["snapshot", "check", str(tmp_path / "cluster")])
+
+        assert Path(made["file"]).is_file()
+        assert Path(made["file"]).parent == tmp_path / "cluster" / "snapshots"
+        assert 0 < made["position"] <= cluster.get("/v1/status")["position"]
+        cluster.wait_ended(cluster.submit("true"))
     capsys.readouterr()

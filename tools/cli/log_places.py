@@ -8,6 +8,19 @@ from pathlib import Path
 
 from domain.errors import NotFound
 from store.info import is_log, log_directory
+from store.lock import is_held
+from tools.cli.client import SOCKET_NAME
+
+
+def serving_cluster(log: Path) -> Path | None:
+    """
+    Return the directory of the cluster that a log belongs to, None when no scheduler serves it.
+    """
+    directory = log_directory(log).resolve()
+    cluster = directory.parent
+    if directory.name != "log" or not is_held(directory):
+        return None
+    return cluster if (cluster / SOCKET_NAME).exists() else None
 
 
 def snapshot_directory(log: Path) -> Path:

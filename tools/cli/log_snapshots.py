@@ -9,12 +9,61 @@ from pathlib import Path
 
 import click
 
+from domain.errors import Conflict
+from store.info import log_directory
+from store.lock import is_held, read_holder
 from store.log import EventLog
 from store.snapshots import SnapshotStore
-from tools.cli.log_places import snapshot_directory
+from tools.cli.client import Client
+from tools.cli.log_places import serving_cluster, snapshot_directory
+from tools.cli.options import examples
 
 CORRUPT = 4
 LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
+
+
+@click.command(
+    "make",
+    epilog=examples(
+        "xce snapshot make ~/.local/state/xce", after="Next: xce snapshot list ~/.local/state/xce."
+    ),
+)
+@LOG
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def snapshot_make(log: Path, *, as_json: bool) -> None:
+    """
+    Keep a snapshot of the state at the end of a log, so that the next start is quick.
+
+    A running scheduler is asked for it.
+    """
+    cluster = serving_cluster(log)
+    if cluster is None:
+        made = _made_here(log)
+    else:
+        with Client(cluster) as client:
+            made = client.post("/v1/snapshot")
+    told = f"The state at position {made['position']} is kept in {made['file']}."
+    click.echo(json.dumps(made) if as_json else told)
+
+
+def _made_here(log: Path) -> dict[str, object]:
+    """
+    Recover the state from a log that nobody writes and keep it.
+
+    Raises:
+        Conflict: Somebody writes it, who takes snapshots of their own.
+    """
+    # Recovering imports the whole core; the other commands do without.
+    from replay.engine import Engine
+    from replay.plugins import found_plugins
+
+    with EventLog.open(log, writable=False) as opened:
+        directory = log_directory(log).resolve()
+        if is_held(directory) and (holder := read_holder(directory)):
+            raise Conflict("the log has a writer", "none", holder.text(), "Ask it, or end it.")
+        store = SnapshotStore(snapshot_directory(log), log_id=opened.log_id)
+        engine = Engine.recover(opened, plugins=found_plugins(), snapshots=store)
+        return {"position": engine.position, "file": str(engine.take_snapshot())}
 
 
 @click.command(
@@ -89,4 +138,4 @@ def snapshot_pin(log: Path, position: int, *, off: bool) -> int:
     return 0 if changed else 1
 
 
-COMMANDS = (snapshot_check, snapshot_prune, snapshot_pin)
+COMMANDS = (snapshot_make, snapshot_check, snapshot_prune, snapshot_pin)

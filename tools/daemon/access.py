@@ -92,6 +92,7 @@ RIGHTS: dict[tuple[str, str], Right] = {
     ("POST", "/v1/remove/limit"): Right.OPERATOR,
     ("POST", "/v1/remove/profile"): Right.OPERATOR,
     ("POST", "/v1/shutdown"): Right.OPERATOR,
+    ("POST", "/v1/snapshot"): Right.OPERATOR,
     ("POST", "/v1/workers/join"): Right.WORKER,
     ("POST", "/v1/workers/{name}/reports"): Right.WORKER,
     ("GET", "/v1/workers/{name}/work"): Right.WORKER,

@@ -89,6 +89,7 @@ ROUTES: dict[tuple[str, str], Route] = {
         ("POST", f"/v1/remove/{kind}"): Route(policy_routes.change(command), command)
         for kind, command in policy_routes.REMOVE.items()
     },
+    ("POST", "/v1/snapshot"): Route(cluster_routes.take_snapshot),
     ("POST", "/v1/shutdown"): Route(cluster_routes.shutdown),
     ("POST", "/v1/workers/join"): Route(cluster_routes.join, JoinWorker),
     ("POST", "/v1/workers/{name}/reports"): Route(cluster_routes.reports, ReportsRequest),

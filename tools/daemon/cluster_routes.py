@@ -33,6 +33,7 @@ from tools.daemon.requests import (
     Command,
     Read,
     Reply,
+    TakeSnapshot,
 )
 from tools.daemon.work import WorkPoll
 
@@ -90,6 +91,13 @@ async def status(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa:
     """
     fixed = {"pid": os.getpid(), "started_us": api.started_us, "log_id": api.log.log_id}
     return await api.engine.ask(Read(lambda engine: {**fixed, **views.status(engine.core.state)}))
+
+
+async def take_snapshot(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    Keep a snapshot of the whole state as it is now.
+    """
+    return await api.engine.ask(TakeSnapshot())
 
 
 async def shutdown(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001

@@ -255,3 +255,21 @@ class Read(Request):
         Make the answer and say which position it reflects.
         """
         return Reply(200, to_json({"position": engine.position, **self._view(engine)}))
+
+
+class TakeSnapshot(Request):
+    """
+    Ask for a snapshot as of the commit that is answered.
+    """
+
+    __slots__ = ()
+
+    def answer(self, engine: Engine) -> Reply:
+        """
+        Keep it and name its file.
+
+        Raises:
+            StoreUnavailable: It can't be written; nothing else is harmed.
+        """
+        path = engine.take_snapshot()
+        return Reply(200, to_json({"position": engine.position, "file": str(path)}))

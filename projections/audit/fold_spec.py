@@ -24,8 +24,6 @@ SPEC_COLUMNS = frozenset(
     "is_exclusive user_priority run_limit_us run_estimate_us hold array dependency_text dependency "
     "begin_us deadline_us".split()
 )
-# Columns that only a job's user may see, and those with the right.
-PRIVATE_COLUMNS = frozenset("command cwd stdin stdout stderr".split())
 
 
 def amounts_json(amounts: tuple[Amount, ...]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from domain.errors import NotFound, Refused
 from domain.ids import job_stream
+from projections.audit.privacy import EVERYTHING, Viewer, is_shown
 from projections.audit.reading import Reading, Row
 from projections.audit.wording import event_of, words
 
@@ -20,25 +21,6 @@ HOST_STATES = ("ok", "locked", "closed", "unreachable", "left")
 FOREVER_POSITION = 2**63 - 1
 # Reports come every few seconds; a host's story is told without them unless somebody wants them.
 REPORT = "worker.reported"
-
-
-@dataclass(frozen=True, slots=True)
-class Viewer:
-    """
-    Say who looks: whoever isn't privileged sees the command and files of their own jobs only.
-    """
-
-    user: str
-    is_privileged: bool = False
-
-    def may_see(self, owner: str) -> bool:
-        """
-        Say whether what is private to a user may be shown.
-        """
-        return self.is_privileged or self.user == owner
-
-
-EVERYTHING = Viewer("", is_privileged=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +242,11 @@ class Teller:
             row["cause"],
             row["type"],
             text,
-            tuple((one["field"], one["old"], one["new"]) for one in changes),
+            tuple(
+                (one["field"], one["old"], one["new"])
+                for one in changes
+                if is_shown(one["field"], is_private=is_private)
+            ),
         )
 
     def stream_lines(

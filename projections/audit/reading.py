@@ -12,6 +12,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from domain.errors import Corrupt, NotFound, Refused
+from projections.audit.privacy import authorize_column
 from projections.audit.read_model import APPLICATION, REBUILD_HINT, our_errors
 
 Row = dict[str, Any]
@@ -42,6 +43,12 @@ def _authorize(action: int, first: str | None, second: str | None, *_: object) -
     if action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS:
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
+
+
+def _authorize_others(action: int, first: str | None, second: str | None, *_: object) -> int:
+    if action == sqlite3.SQLITE_READ:
+        return authorize_column(first, second)
+    return _authorize(action, first, second)
 
 
 class Reading:
@@ -94,6 +101,12 @@ class Reading:
         connection.execute("BEGIN")
         connection.execute("SELECT 1 FROM about").fetchall()
         connection.set_authorizer(_authorize)
+
+    def hide_private(self) -> None:
+        """
+        Read what users' jobs run as NULL from now on, whatever is asked, and let nobody search it.
+        """
+        self._connection.set_authorizer(_authorize_others)
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[Row]:
         """

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from projections.audit.privacy import EVERYTHING, Viewer, is_shown
 from projections.audit.reading import Reading, Row
 from projections.audit.views import COMMANDS
 
@@ -37,18 +38,19 @@ class Question:
     limit: int = 1000
 
 
-def commands(reading: Reading, question: Question) -> list[Row]:
+def commands(reading: Reading, question: Question, viewer: Viewer = EVERYTHING) -> list[Row]:
     """
     Return the commands asked for, in order of position, each with its changes.
 
-    A change is an object of field, old and new, as JSON values; old is None for what is new.
+    A change is an object of field, old and new, as JSON values; old is None for what is new. What
+    other users' jobs run is left out unless the viewer may see it.
     """
     conditions, values = _conditions(question)
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     rows = reading.rows(
         f"SELECT * FROM commands {where} ORDER BY position DESC LIMIT ?", (*values, question.limit)
     )
-    return [row | {"changes": _changes(reading, row["position"])} for row in reversed(rows)]
+    return [row | {"changes": _changes(reading, row, viewer)} for row in reversed(rows)]
 
 
 def _conditions(question: Question) -> tuple[list[str], list[object]]:
@@ -71,14 +73,24 @@ def _conditions(question: Question) -> tuple[list[str], list[object]]:
     return conditions, [value for _, value in chosen]
 
 
-def _changes(reading: Reading, position: int) -> list[dict[str, object]]:
+def _changes(reading: Reading, command: Row, viewer: Viewer) -> list[dict[str, object]]:
     rows = reading.rows(
-        "SELECT field, old, new FROM changes WHERE position = ? ORDER BY field", (position,)
+        "SELECT field, old, new FROM changes WHERE position = ? ORDER BY field",
+        (command["position"],),
     )
+    is_private = not viewer.is_privileged and _is_others(reading, command, viewer)
     return [
         {"field": row["field"], "old": _value(row["old"]), "new": _value(row["new"])}
         for row in rows
+        if is_shown(row["field"], is_private=is_private)
     ]
+
+
+def _is_others(reading: Reading, command: Row, viewer: Viewer) -> bool:
+    if command["object_kind"] != "job":
+        return False
+    owner = reading.value("SELECT user FROM jobs WHERE job_id = ?", (command["object"],))
+    return not viewer.may_see(str(owner))
 
 
 def _value(text: str | None) -> object:

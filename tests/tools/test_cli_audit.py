@@ -309,6 +309,32 @@ def test_only_root_and_the_owner_of_the_tables_see_everything(cluster: Path, mon
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "others"),
+    [
+        (("history", "1"), "command private"),
+        (("sql", "SELECT job_id, command FROM jobs"), "-"),
+        (("export", "jobs"), "ann"),
+    ],
+)
+def test_another_users_command_is_shown_by_no_question(
+    xce, monkeypatch, arguments: tuple[str, ...], others: str
+) -> None:
+    """
+    Who may read the tables by their group's right still sees what is theirs only.
+    """
+    import os
+
+    assert "needle" in xce(*arguments)[1]
+    monkeypatch.setattr(os, "geteuid", lambda: 65_534)
+
+    status, output, _ = xce(*arguments, "--no-catch-up")
+
+    assert 0 == status
+    assert "needle" not in output
+    assert others in output
+
+
 def test_history_of_a_host_or_queue_comes_from_the_tables(
     cluster: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

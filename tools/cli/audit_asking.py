@@ -14,7 +14,7 @@ import click
 from domain.units import parse_time_us
 
 if TYPE_CHECKING:
-    from projections.audit.history import Viewer
+    from projections.audit.privacy import Viewer
     from projections.audit.reading import Reading
 
 fresh_option = click.option(
@@ -31,7 +31,7 @@ def viewer_of(path: Path) -> Viewer:
     """
     Return who asks: root and the owner of the tables see everything, others what is theirs.
     """
-    from projections.audit.history import EVERYTHING, Viewer
+    from projections.audit.privacy import EVERYTHING, Viewer
 
     user_id = os.geteuid()
     if user_id in (0, path.stat().st_uid):
@@ -67,3 +67,11 @@ def time_of(reading: Reading, text: str | None, field: str) -> int | None:
     query = "SELECT time_us FROM events WHERE position >= ? ORDER BY position LIMIT 1"
     found = reading.value(query, (int(text),))
     return reading.last_time_us() if found is None else int(found)
+
+
+def keep_private(reading: Reading) -> None:
+    """
+    Hide what users' jobs run from whoever asks in their own SQL, unless they see everything.
+    """
+    if not viewer_of(Path(reading.path)).is_privileged:
+        reading.hide_private()

@@ -16,6 +16,7 @@ from domain.errors import Refused
 from tools.cli.audit_asking import (
     fresh_option,
     from_option,
+    keep_private,
     position_of,
     time_of,
     to_option,
@@ -200,6 +201,7 @@ def who(  # noqa: PLR0913 - each is an option of the command
                 without_submissions=not (everything or user or about or command_words),
                 limit=limit,
             ),
+            viewer_of(Path(reading.path)),
         )
         position = reading.position()
     if as_json:
@@ -291,6 +293,8 @@ Tables and columns: xce audit tables.
 def sql(directory: Path, query: str, *, as_csv: bool, stale: bool, as_json: bool) -> None:
     """
     Ask in SQL; with - the query is read from standard input. Nothing can be changed.
+
+    What jobs run is shown to the owner of the tables only: others read NULL there.
     """
     from tools.cli.audit import asked
 
@@ -298,6 +302,7 @@ def sql(directory: Path, query: str, *, as_csv: bool, stale: bool, as_json: bool
     if not text.strip():
         raise Refused("query", "must not be empty")
     with asked(directory, fresh=not stale) as reading:
+        keep_private(reading)
         heads, rows = reading.sql(text)
         write_rows(heads, rows, as_json=as_json, as_csv=as_csv)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from domain.errors import Refused, StoreUnavailable
-from tools.cli.audit_asking import fresh_option
+from tools.cli.audit_asking import fresh_option, keep_private
 from tools.cli.audit_questions import csv_option, lines_option, write_rows
 from tools.cli.options import dir_option
 from tools.cli.output import say, table
@@ -71,6 +71,7 @@ def export(directory: Path, name: str, *, as_csv: bool, stale: bool, as_json: bo
     if name not in names():
         raise Refused("table", f"must be one of {', '.join(names())}", name)
     with asked(directory, fresh=not stale) as reading:
+        keep_private(reading)
         heads, rows = reading.table(f'SELECT * FROM "{name}"')  # noqa: S608 - one of our own names
         write_rows(heads, rows, as_json=as_json, as_csv=as_csv or not as_json)
 

@@ -19,7 +19,8 @@ from domain.events.workers import (
     WorkerReported,
 )
 from domain.queues import QueueSpec
-from projections.audit.history import Viewer, find_object, story
+from projections.audit.history import find_object, story
+from projections.audit.privacy import Viewer
 from projections.audit.reading import Reading
 from tests.projections.audit.logs import (
     SECOND_US,

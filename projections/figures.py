@@ -115,6 +115,52 @@ class Figures:
         return Fraction(self.used_slot_us, offered) if offered else None
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Group:
+    """
+    Hold the figures of the jobs of one queue, user or project, and their longest wait.
+    """
+
+    name: str
+    figures: Figures
+    longest_wait_us: int
+
+
+@final
+class Grouped:
+    """
+    Sum up finished jobs by name.
+
+    Args:
+        slots: Slots of the whole cluster: a group's utilisation is its share of them.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._groups: dict[str, Figures] = {}
+        self._longest_us: dict[str, int] = {}
+
+    def add(self, name: str, *, submit_us: int, start_us: int, finish_us: int, tasks: int) -> None:
+        """
+        Add a finished job to the group of a name, as `Figures.add` takes it.
+        """
+        figures = self._groups.get(name)
+        if figures is None:
+            figures = self._groups[name] = Figures(self._slots)
+        figures.add(submit_us=submit_us, start_us=start_us, finish_us=finish_us, tasks=tasks)
+        waited_us = wait_us(submit_us=submit_us, start_us=start_us)
+        self._longest_us[name] = max(self._longest_us.get(name, 0), waited_us)
+
+    def groups(self) -> tuple[Group, ...]:
+        """
+        Return the groups, in order of their names.
+        """
+        return tuple(
+            Group(name, self._groups[name], self._longest_us[name]) for name in sorted(self._groups)
+        )
+
+
 def shown(figure: Fraction | int, decimals: int) -> str:
     """
     Return a figure with so many decimals, rounded to the nearest, a tie to the even one.

@@ -301,9 +301,9 @@ class Different(XceError):  # noqa: N818 - as the families of domain.errors
 
 
 def _add_questions() -> None:
-    from tools.cli import audit_questions, audit_report, audit_why
+    from tools.cli import audit_figures, audit_questions, audit_report, audit_why
 
-    questions = (*audit_questions.QUESTIONS, audit_why.why)
+    questions = (*audit_questions.QUESTIONS, audit_why.why, audit_figures.figures)
     for command in (*questions, *audit_report.COMMANDS):
         audit_group.add_command(command)
 

@@ -21,6 +21,7 @@ from tools.cli.output import counted, note, say, say_json, show_duration, show_k
 from tools.collecting import collect_rarely
 
 if TYPE_CHECKING:
+    from projections.figures import Figures
     from replay.cluster_spec import ClusterSpec
     from replay.simulation import Progress, SimulationResult
     from replay.workloads.source import Workload
@@ -152,14 +153,10 @@ class Run:
             "workload": self.workload.name,
             "hosts": len(self.cluster.hosts),
             "slots": self.cluster.slots,
-            "jobs": figures.job_count,
+            **figures_row(figures),
             "left_out": dict(self.workload.left_out.by_name()),
             "notes": dict(self.workload.notes),
             "never_placed": self.never_placed(),
-            "mean_wait_s": _number(figures.mean_wait_us, US),
-            "mean_bounded_slowdown": _number(figures.mean_bounded_slowdown, 1),
-            "makespan_s": _number(figures.makespan_us, US),
-            "utilisation": _number(figures.utilisation, 1),
             "sum_starts_s": self.result.start_sum_s,
             "sessions": self.result.sessions,
             "events": self.result.events,
@@ -167,6 +164,19 @@ class Run:
             "elapsed_s": self.elapsed_us / US,
             "jobs_per_s": self.jobs_per_s(),
         }
+
+
+def figures_row(figures: Figures) -> dict[str, object]:
+    """
+    Return the figures of a schedule as every command prints them.
+    """
+    return {
+        "jobs": figures.job_count,
+        "mean_wait_s": _number(figures.mean_wait_us, US),
+        "mean_bounded_slowdown": _number(figures.mean_bounded_slowdown, 1),
+        "makespan_s": _number(figures.makespan_us, US),
+        "utilisation": _number(figures.utilisation, 1),
+    }
 
 
 def _number(figure: object, unit: int) -> float | int | None:

@@ -4,11 +4,11 @@ What the page says: sums over jobs, by queue and user, by the definitions of `pr
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from domain.reasons import TEXTS
+from projections.audit.accounting import figures_of
 from projections.audit.reading import Reading, Row
 from projections.audit.report.series import (
     Axis,
@@ -18,21 +18,10 @@ from projections.audit.report.series import (
     slots,
     suspended,
 )
-from projections.figures import Figures
+from projections.figures import Figures, Group
 
 BUCKETS = 240
 USERS_SHOWN = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """
-    Hold the figures of the jobs of one queue or user, and their longest wait.
-    """
-
-    name: str
-    figures: Figures
-    longest_wait_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +38,7 @@ class Report:
         overall: Figures of all jobs that ran and ended.
         queues: By queue.
         users: The users with the most slot time.
+        projects: By project.
         used: Slots used over time.
         offered: Slots offered over time.
         lengths: Waiting jobs over time, by queue.
@@ -68,6 +58,7 @@ class Report:
     overall: Figures
     queues: tuple[Group, ...]
     users: tuple[Group, ...]
+    projects: tuple[Group, ...]
     used: list[Fraction]
     offered: list[Fraction]
     lengths: dict[str, list[Fraction]]
@@ -85,16 +76,18 @@ def report_of(reading: Reading, buckets: int = BUCKETS) -> Report:
     """
     axis = axis_of(reading, buckets)
     used, offered = slots(reading, axis)
-    overall, queues, users = _groups(reading)
+    figures = figures_of(reading)
+    most_used = sorted(figures.users, key=lambda group: -group.figures.used_slot_us)
     return Report(
         cluster=_cluster(reading),
         log_id=str(reading.value("SELECT value FROM about WHERE key = 'log_id'")),
         position=reading.position(),
         axis=axis,
         counts=_counts(reading, "SELECT state, count(*) FROM jobs GROUP BY state ORDER BY state"),
-        overall=overall,
-        queues=queues,
-        users=users,
+        overall=figures.overall,
+        queues=figures.queues,
+        users=tuple(most_used[:USERS_SHOWN]),
+        projects=figures.projects,
         used=used,
         offered=offered,
         lengths=queue_lengths(reading, axis),
@@ -134,47 +127,3 @@ def _outages(reading: Reading) -> list[Row]:
         "WHERE status <> 'ok' GROUP BY host, status, why ORDER BY total_us DESC, host LIMIT 20",
         (reading.last_time_us(),),
     )
-
-
-# ------------------------------------------------------------------------------------------ groups
-
-
-class _Sums:
-    """
-    Sum up jobs by name.
-    """
-
-    def __init__(self, slots_total: int) -> None:
-        self._slots = slots_total
-        self._groups: dict[str, Figures] = {}
-        self._longest_us: dict[str, int] = {}
-
-    def add(self, name: str, *, submit_us: int, start_us: int, finish_us: int, tasks: int) -> None:
-        """
-        Add a job to the group of a name.
-        """
-        figures = self._groups.get(name)
-        if figures is None:
-            figures = self._groups[name] = Figures(self._slots)
-        figures.add(submit_us=submit_us, start_us=start_us, finish_us=finish_us, tasks=tasks)
-        self._longest_us[name] = max(self._longest_us.get(name, 0), start_us - submit_us)
-
-    def groups(self, key: Callable[[Group], tuple[int, str]]) -> tuple[Group, ...]:
-        """
-        Return the groups in an order.
-        """
-        made = [Group(name, one, self._longest_us[name]) for name, one in self._groups.items()]
-        return tuple(sorted(made, key=key))
-
-
-def _groups(reading: Reading) -> tuple[Figures, tuple[Group, ...], tuple[Group, ...]]:
-    total = int(reading.value("SELECT sum(slots) FROM hosts") or 0)
-    overall, queues, users = Figures(total), _Sums(total), _Sums(total)
-    query = "SELECT queue, user, submit_us, dispatch_us, finish_us, tasks FROM job_figures"
-    for queue, user, submit_us, start_us, finish_us, tasks in reading.table(query)[1]:
-        job = {"submit_us": submit_us, "start_us": start_us, "finish_us": finish_us, "tasks": tasks}
-        overall.add(**job)
-        queues.add(queue, **job)
-        users.add(user, **job)
-    most_used = users.groups(lambda group: (-group.figures.used_slot_us, group.name))
-    return overall, queues.groups(lambda group: (0, group.name)), most_used[:USERS_SHOWN]

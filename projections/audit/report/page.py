@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from projections.audit.report.figures import USERS_SHOWN, Group, Report
+from projections.audit.report.figures import USERS_SHOWN, Report
 from projections.audit.report.plots import areas, bars, legend, number, text_of
 from projections.audit.times import moment
-from projections.figures import SECOND_US, Figures, shown
+from projections.figures import SECOND_US, Figures, Group, shown
 
 HOUR_US = 3600 * SECOND_US
 # More series than colours can't be told apart: the rest is summed.
@@ -55,6 +55,7 @@ def page(report: Report) -> str:
         _reasons(report),
         _groups("Waits by queue", report.queues, "queue"),
         _groups("Waits by user", report.users, "user", USERS_NOTE),
+        *_projects(report),
         _preemptions(report),
         _outages(report),
         _refusals(report),
@@ -187,6 +188,14 @@ def _groups(title: str, groups: tuple[Group, ...], kind: str, note: str = "") ->
         ],
     )
     return f"<h2>{title}</h2>\n{note}{bars(rows, label=f'Mean wait by {kind}')}{table}"
+
+
+def _projects(report: Report) -> list[str]:
+    """
+    Return the waits by project, nothing where nobody names one.
+    """
+    named = tuple(one for one in report.projects if one.name)
+    return [_groups("Waits by project", named, "project")] if named else []
 
 
 def _preemptions(report: Report) -> str:

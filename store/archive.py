@@ -35,22 +35,25 @@ def archive(journal: Journal, upto: int, *, segment_events: int = SEGMENT_EVENTS
     return made
 
 
+def prunable(journal: Journal, upto: int) -> list[Segment]:
+    """
+    Return the segments that end at or before a position and are still there.
+    """
+    there = [segment for segment in journal.anchors.segments() if not segment.is_pruned]
+    return [segment for segment in there if segment.last_position <= upto]
+
+
 def prune(journal: Journal, upto: int) -> list[Segment]:
     """
     Remove the segment files that end at or before a position; their anchors stay and say so.
 
     Raises:
-        Refused: A segment before them is still there (it can't happen unless a file was put back).
+        Refused: One can't be removed.
     """
-    removed = []
-    for segment in journal.anchors.segments():
-        if segment.is_pruned:
-            continue
-        if segment.last_position > upto:
-            break
+    removed = prunable(journal, upto)
+    for segment in removed:
         journal.anchors.mark_pruned(segment)
         _remove(journal.anchors.directory / segment.file)
-        removed.append(segment)
     return removed
 
 

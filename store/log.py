@@ -7,6 +7,7 @@ any application recorder of the eventsourcing library (`EventLog.from_recorder`)
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +25,8 @@ from domain.errors import (
     OutcomeUnknown,
     Refused,
 )
-from store.archive import SEGMENT_EVENTS, archive, prune
+from domain.event import Event
+from store.archive import SEGMENT_EVENTS, archive, prunable, prune
 from store.codec import decode, encode_all, encode_checked, time_us_of
 from store.embedded.environment import acquire
 from store.embedded.journal import Journal
@@ -37,6 +39,7 @@ from store.os_errors import unavailable
 from store.segments import Segment
 from store.space import Space
 from store.translation import translated
+from store.upkeep import archived, pruned, stamped
 
 STREAM_CHUNK = 500
 """How many events of one stream are fetched at a time."""
@@ -342,26 +345,45 @@ class EventLog:
         with translated():
             return self._engine.space()
 
-    def archive(self, upto: int, *, segment_events: int = SEGMENT_EVENTS) -> list[Segment]:
+    def archive(
+        self, upto: int, *, segment_events: int = SEGMENT_EVENTS, actor: str | None = None
+    ) -> list[Segment]:
         """
         Move whole commits up to a position to compressed segment files that are read as before.
+
+        Args:
+            upto: The position.
+            segment_events: About how many events a segment holds.
+            actor: Who asks; each segment is recorded as an event. Without one nothing is.
 
         Raises:
             Refused: The log is open for reading only, or isn't embedded.
             StoreUnavailable: There is no space for a segment; nothing is lost.
         """
         with translated():
-            return archive(self._own_journal(), upto, segment_events=segment_events)
+            made = archive(self._own_journal(), upto, segment_events=segment_events)
+        if actor is not None:
+            self._record(archived(made, time.time_ns() // 1000), actor)
+        return made
 
-    def prune(self, upto: int) -> list[Segment]:
+    def prune(self, upto: int, *, actor: str) -> list[Segment]:
         """
-        Remove the segment files that end at or before a position, for ever.
+        Remove the segment files that end at or before a position, for ever; recorded before.
 
         Raises:
             Refused: The log is open for reading only, or isn't embedded.
         """
         with translated():
+            going = prunable(self._own_journal(), upto)
+        self._record(pruned(going, time.time_ns() // 1000), actor)
+        with translated():
             return prune(self._own_journal(), upto)
+
+    def _record(self, events: list[Event], actor: str) -> None:
+        """
+        Append what was done to the log itself, if anything was.
+        """
+        self.append(stamped(self._own_journal(), events, actor=actor, time_us=self.last_time_us()))
 
     def _own_journal(self) -> Journal:
         """

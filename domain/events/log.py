@@ -10,6 +10,9 @@ from pydantic import Field
 
 from domain.event import Event
 
+Position = Annotated[int, Field(ge=1, le=2**62)]
+WallTime = Annotated[int, Field(ge=0, le=2**62)]
+
 
 class LogBranched(Event):
     """
@@ -27,3 +30,45 @@ class LogBranched(Event):
     parent_position: Annotated[int, Field(ge=0, le=2**62)]
     parent_digest: str
     changes: tuple[str, ...] = ()
+
+
+class LogArchived(Event):
+    """
+    Say that a range of positions was moved to a segment file: its anchor, kept in the chain.
+
+    Args:
+        first_position: The first position in the file.
+        last_position: The last one.
+        digest: The log's digest at the last one, in hexadecimal.
+        file: The file's name in the archive directory.
+        sha256: The file's own digest, in hexadecimal.
+        wall_time_us: When, by the clock of whoever did it; the log's own time stands still.
+    """
+
+    TYPE_CODE: ClassVar[str] = "log.archived"
+    first_position: Position
+    last_position: Position
+    digest: str
+    file: str
+    sha256: str
+    wall_time_us: WallTime
+
+
+class LogPruned(Event):
+    """
+    Say that archived files are removed for ever; recorded before they are.
+
+    Args:
+        first_position: The first position that can't be read any more.
+        last_position: The last one.
+        digest: The log's digest there, at which verifying begins; in hexadecimal.
+        files: How many segment files.
+        wall_time_us: When, by the clock of whoever did it; the log's own time stands still.
+    """
+
+    TYPE_CODE: ClassVar[str] = "log.pruned"
+    first_position: Position
+    last_position: Position
+    digest: str
+    files: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    wall_time_us: WallTime

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from domain.envelope import Envelope
-from domain.events.log import LogBranched
+from domain.events.log import LogArchived, LogBranched, LogPruned
 from domain.events.refusals import AccessDenied, CommandRefused, ReportIgnored
 from domain.events.scheduler import (
     ClockCorrected,
@@ -22,6 +22,7 @@ from projections.audit.rows.events import (
     BranchRow,
     ClockCorrectionRow,
     ForgottenRow,
+    LogUpkeepRow,
     RefusalRow,
     SchedulerRunRow,
     SessionRow,
@@ -102,6 +103,42 @@ def log_branched(state: FoldState, e: Envelope, event: LogBranched) -> None:
     )
 
 
+def log_archived(state: FoldState, e: Envelope, event: LogArchived) -> None:
+    """
+    Note that a range was moved to a file.
+    """
+    _log_upkeep(state, e, event, "archived", (1, event.file, event.sha256))
+
+
+def log_pruned(state: FoldState, e: Envelope, event: LogPruned) -> None:
+    """
+    Note that a range was removed for ever.
+    """
+    _log_upkeep(state, e, event, "pruned", (event.files, "", ""))
+
+
+def _log_upkeep(
+    state: FoldState,
+    e: Envelope,
+    event: LogArchived | LogPruned,
+    kind: str,
+    files: tuple[int, str, str],
+) -> None:
+    state.written.added["log_upkeep"].append(
+        LogUpkeepRow(
+            e.position,
+            e.time_us,
+            event.wall_time_us,
+            e.actor,
+            kind,
+            event.first_position,
+            event.last_position,
+            event.digest,
+            *files,
+        )
+    )
+
+
 def _command_words(name: str) -> str:
     """
     Return a command's name in words, as the view ``commands`` calls those that were carried out.
@@ -176,7 +213,9 @@ def report_ignored(state: FoldState, e: Envelope, event: ReportIgnored) -> None:
 
 
 HANDLERS: dict[str, Any] = {
+    LogArchived.TYPE_CODE: log_archived,
     LogBranched.TYPE_CODE: log_branched,
+    LogPruned.TYPE_CODE: log_pruned,
     SchedulerStarted.TYPE_CODE: scheduler_started,
     SchedulerStopped.TYPE_CODE: scheduler_stopped,
     ClockCorrected.TYPE_CODE: clock_corrected,

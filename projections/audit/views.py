@@ -35,6 +35,8 @@ COMMANDS = {
     "worker.opened": "open worker",
     "scheduler.started": "start scheduler",
     "scheduler.stopped": "stop scheduler",
+    "log.archived": "archive log",
+    "log.pruned": "prune log",
     **{
         code: f"{verb} {code.partition('.')[0]}"
         for verb, ending in (("define", ".defined"), ("remove", ".removed"))

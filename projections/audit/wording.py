@@ -197,6 +197,12 @@ _WORDS: dict[type[Event], Callable[[Any], str]] = {
     ),
     scheduler.SchedulerStopped: lambda e: f"scheduler stopped{_said(e.why)}",
     scheduler.ClockCorrected: lambda e: f"log time moved forward by {show_duration(e.forward_us)}",
+    log.LogArchived: lambda e: (
+        f"positions {e.first_position} to {e.last_position} moved to the file {e.file}"
+    ),
+    log.LogPruned: lambda e: (
+        f"positions {e.first_position} to {e.last_position} removed for ever ({e.files} files)"
+    ),
     log.LogBranched: lambda e: (
         f"branched from log {e.parent_log_id} at position {e.parent_position}"
         + (f": {'; '.join(e.changes)}" if e.changes else "")

@@ -320,6 +320,18 @@ class Reader:
             rows.append(row)
         return rows
 
+    def last_version(self, stream: Stream) -> int:
+        """
+        Return the last version of a stream, 0 when it has none; pruned events count.
+        """
+        if not self.is_there:
+            return 0
+        with self.environment.read() as transaction:
+            found = stream_positions(
+                transaction, self._index, stream, gt=None, lte=None, desc=True, limit=1
+            )
+        return found[0][0] if found else 0
+
     def frame_at(self, position: int) -> Decoded:
         """
         Return the frame that holds a position; recently used ones are kept.

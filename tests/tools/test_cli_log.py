@@ -4,6 +4,7 @@ The commands about logs and snapshots as files: what they say, and with which ex
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -99,6 +100,38 @@ def test_export_import_archive_prune_and_repair_hold_together(place: Path, capsy
     assert "Everything before position 121 was pruned." in capsys.readouterr().out
     assert 0 == run(["log", "repair", str(place / "again"), str(place / "repaired"), "--json"])
     assert 4604 == told(capsys)["events"]
+
+
+def test_archiving_and_pruning_are_themselves_in_the_log(place: Path, capsys) -> None:
+    """
+    Who removed what, and when, is told by the log that is left, anchor by anchor; also twice over.
+    """
+    from store.log import EventLog
+
+    log = place / "cluster" / "log"
+    assert 0 == run(["log", "archive", str(log), "--keep", "10"])
+    assert 0 == run(["log", "prune", str(log), "--upto", "120", "--yes"])
+    assert 0 == run(["log", "prune", str(log), "--upto", "120", "--yes"])
+    assert 0 == run(["log", "archive", str(log), "--keep", "1"])
+    capsys.readouterr()
+
+    with EventLog.open(log, writable=False) as opened:
+        told_by_log = list(opened.read_stream("log"))
+    archived = [one for one in told_by_log if one.event.TYPE_CODE == "log.archived"]
+    pruned = [one for one in told_by_log if one.event.TYPE_CODE == "log.pruned"]
+    assert list(range(1, len(told_by_log) + 1)) == [one.version for one in told_by_log]
+    assert 2 == len(archived)
+    for event in (one.event for one in archived):
+        content = (log / "archive" / event.file).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == event.sha256
+        with EventLog.open(log, writable=False) as opened:
+            assert opened.digest_at(event.last_position).hex() == event.digest
+    assert [(1, 120, "root")] == [
+        (one.event.first_position, one.event.last_position, one.actor) for one in pruned
+    ]
+    assert all(one.event.wall_time_us > 10**15 for one in told_by_log)
+    assert 0 == run(["log", "verify", str(log)])
+    capsys.readouterr()
 
 
 def test_a_kept_head_shows_what_the_log_alone_cannot(place: Path, capsys) -> None:

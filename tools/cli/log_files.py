@@ -5,6 +5,8 @@ The commands that copy, move, repair and sign logs.
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,6 +24,16 @@ from tools.cli.options import examples
 
 PATH = click.Path(path_type=Path)
 LOG = click.argument("log", metavar="LOG", type=PATH)
+
+
+def user() -> str:
+    """
+    Return who runs the command, by the name that the machine knows.
+    """
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"uid {os.geteuid()}"
 
 
 def options_json(function: click.decorators.FC) -> click.decorators.FC:
@@ -135,7 +147,7 @@ def log_archive(log: Path, *, upto: int | None, keep: int | None, as_json: bool)
         raise Refused("--upto, --keep", "exactly one of them must be given")
     with EventLog.open(log, writable=True) as opened:
         last = upto if upto is not None else max(0, opened.head() - (keep or 0))
-        segments = opened.archive(last)
+        segments = opened.archive(last, actor=user())
     events = sum(each.last_position - each.first_position + 1 for each in segments)
     report(
         {"segments": [asdict(segment) for segment in segments], "events": events},
@@ -152,12 +164,12 @@ def log_archive(log: Path, *, upto: int | None, keep: int | None, as_json: bool)
 @options_json
 def log_prune(log: Path, *, upto: int, yes: bool, as_json: bool) -> None:
     """
-    Remove archived files for ever, as far as they end at or before a position.
+    Remove archived files for ever, as far as they end at or before a position; it is recorded.
     """
     if not yes:
         click.confirm("History before that position can't be read any more. Go on?", abort=True)
     with EventLog.open(log, writable=True) as opened:
-        removed = opened.prune(upto)
+        removed = opened.prune(upto, actor=user())
     report(
         {"removed": [segment.file for segment in removed]},
         f"{len(removed)} segment files removed.",

@@ -132,6 +132,25 @@ class BranchRow(NamedTuple):
     changes: Annotated[str, "What was changed from here on, in words, as a JSON list"]
 
 
+@table("log_upkeep", key="position", grows=True)
+class LogUpkeepRow(NamedTuple):
+    """
+    One time that a range of this log was moved to a file, or that such files were removed.
+    """
+
+    position: Annotated[int, "Position of log.archived or log.pruned"]
+    time_us: Annotated[int, "Log time of it, which stands still while nobody schedules"]
+    wall_time_us: Annotated[int, "When, by the clock of whoever did it"]
+    actor: Annotated[str, "Who did it"]
+    kind: Annotated[str, "archived or pruned"]
+    first_position: Annotated[int, "First position concerned"]
+    last_position: Annotated[int, "Last position concerned"]
+    digest: Annotated[str, "The log's digest at the last position"]
+    files: Annotated[int, "How many segment files"]
+    file: Annotated[str, "Name of the file; empty when files were removed"]
+    sha256: Annotated[str, "Digest of the file; empty when files were removed"]
+
+
 @table("forgotten", key="position ordinal", grows=True)
 class ForgottenRow(NamedTuple):
     """

@@ -7,14 +7,16 @@ from __future__ import annotations
 from typing import Any, Final
 
 from domain.envelope import Stamped
-from domain.events.log import LogBranched
+from domain.events.log import LogArchived, LogBranched, LogPruned
 from projections.scheduling.state import State
 
+LogEvent = LogArchived | LogBranched | LogPruned
 
-def nothing(state: State, stamped: Stamped, event: LogBranched) -> None:
+
+def nothing(state: State, stamped: Stamped, event: LogEvent) -> None:
     """
     Change nothing.
     """
 
 
-APPLY: Final[dict[Any, Any]] = {LogBranched: nothing}
+APPLY: Final[dict[Any, Any]] = dict.fromkeys((LogArchived, LogBranched, LogPruned), nothing)

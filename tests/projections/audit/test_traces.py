@@ -95,6 +95,16 @@ EXAMPLES: dict[str, tuple[str, Event]] = {
                 parent_log_id="p", parent_position=3, parent_digest="d", changes=("x",)
             ),
         ),
+        (
+            "log",
+            log.LogArchived(
+                first_position=1, last_position=9, digest="d", file="f", sha256="s", wall_time_us=7
+            ),
+        ),
+        (
+            "log",
+            log.LogPruned(first_position=1, last_position=9, digest="d", files=1, wall_time_us=7),
+        ),
         ("resource:lic", resources.ResourceDefined(descriptor=ResourceDescriptor(name="lic"))),
         ("cluster", session.ListHeldBack(blocker="1")),
         ("session", session.JobsForgotten(ranges=(session.IdRange(first=1, last=2),))),

@@ -1,0 +1,67 @@
+"""
+What archiving and pruning leave in the log itself: who did it, when, and the anchors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from domain.envelope import Stamped
+from domain.event import Event
+from domain.events.log import LogArchived, LogPruned
+from domain.ids import LOG
+from store.embedded.journal import Journal
+from store.segments import Segment
+
+
+def archived(segments: Sequence[Segment], wall_time_us: int) -> list[Event]:
+    """
+    Return an event for each new segment: its anchor, which so becomes part of the chain.
+    """
+    return [
+        LogArchived(
+            first_position=segment.first_position,
+            last_position=segment.last_position,
+            digest=segment.digest,
+            file=segment.file,
+            sha256=segment.sha256,
+            wall_time_us=wall_time_us,
+        )
+        for segment in segments
+    ]
+
+
+def pruned(segments: Sequence[Segment], wall_time_us: int) -> list[Event]:
+    """
+    Return the event that says which positions are removed.
+    """
+    if not segments:
+        return []
+    first, last = segments[0], segments[-1]
+    event = LogPruned(
+        first_position=first.first_position,
+        last_position=last.last_position,
+        digest=last.digest,
+        files=len(segments),
+        wall_time_us=wall_time_us,
+    )
+    return [event]
+
+
+def stamped(
+    journal: Journal, events: Sequence[Event], *, actor: str, time_us: int
+) -> list[Stamped]:
+    """
+    Return events of the log as one step after those that its stream has.
+
+    Args:
+        journal: Knows the stream's last version, also where its events were pruned.
+        events: What happened.
+        actor: Who did it.
+        time_us: The log's own time, which doesn't go on while nobody schedules.
+    """
+    version, last = journal.last_version(LOG), len(events) - 1
+    return [
+        Stamped(LOG, version + place + 1, time_us, actor, "", event, place == last)
+        for place, event in enumerate(events)
+    ]

@@ -366,6 +366,13 @@ class EventLog:
             self._record(archived(made, time.time_ns() // 1000), actor)
         return made
 
+    def prunable(self, upto: int) -> list[Segment]:
+        """
+        Return what `prune` would remove.
+        """
+        with translated():
+            return prunable(self._own_journal(), upto)
+
     def prune(self, upto: int, *, actor: str) -> list[Segment]:
         """
         Remove the segment files that end at or before a position, for ever; recorded before.
@@ -373,8 +380,7 @@ class EventLog:
         Raises:
             Refused: The log is open for reading only, or isn't embedded.
         """
-        with translated():
-            going = prunable(self._own_journal(), upto)
+        going = self.prunable(upto)
         self._record(pruned(going, time.time_ns() // 1000), actor)
         with translated():
             return prune(self._own_journal(), upto)

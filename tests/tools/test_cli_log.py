@@ -172,6 +172,23 @@ def test_snapshots_are_listed_checked_pinned_and_pruned(place: Path, capsys) -> 
     capsys.readouterr()
 
 
+def test_what_no_snapshot_makes_up_for_is_not_pruned(place: Path, capsys) -> None:
+    """
+    A log that was pruned further than its snapshots reach would never run again.
+    """
+    log = str(place / "cluster")
+    files = list((place / "cluster" / "log" / "archive").iterdir())
+    for snapshot in (place / "cluster" / "snapshots").glob("*.snapshot"):
+        snapshot.write_bytes(b"rubbish")
+
+    assert 2 == run(["log", "prune", log, "--upto", "120", "--yes"])
+
+    assert "xce snapshot make" in capsys.readouterr().err
+    assert files == list((place / "cluster" / "log" / "archive").iterdir())
+    assert 0 == run(["log", "prune", log, "--upto", "120", "--yes", "--force"])
+    capsys.readouterr()
+
+
 def test_a_snapshot_is_made_of_a_log_that_nobody_writes(tmp_path: Path, capsys) -> None:
     """
     It is the state that the whole log gives, and recovery starts from it.

@@ -19,7 +19,9 @@ from store.heads import read_head as head_from
 from store.heads import sign as signed
 from store.log import EventLog
 from store.repair import repair
+from store.snapshots import SnapshotStore
 from store.transfer import export_log, import_log
+from tools.cli.log_places import snapshot_directory
 from tools.cli.options import examples
 
 PATH = click.Path(path_type=Path)
@@ -161,20 +163,44 @@ def log_archive(log: Path, *, upto: int | None, keep: int | None, as_json: bool)
 @LOG
 @click.option("--upto", type=click.IntRange(1), required=True, help="The last position to remove.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
+@click.option("--force", is_flag=True, help="Also when no snapshot lets a scheduler start again.")
 @options_json
-def log_prune(log: Path, *, upto: int, yes: bool, as_json: bool) -> None:
+def log_prune(log: Path, *, upto: int, yes: bool, force: bool, as_json: bool) -> None:
     """
     Remove archived files for ever, as far as they end at or before a position; it is recorded.
     """
     if not yes:
         click.confirm("History before that position can't be read any more. Go on?", abort=True)
     with EventLog.open(log, writable=True) as opened:
+        if not force:
+            _check_recoverable(log, opened, upto)
         removed = opened.prune(upto, actor=user())
     report(
         {"removed": [segment.file for segment in removed]},
         f"{len(removed)} segment files removed.",
         as_json=as_json,
     )
+
+
+def _check_recoverable(log: Path, opened: EventLog, upto: int) -> None:
+    """
+    Refuse to remove what no snapshot makes up for.
+
+    Raises:
+        Refused: Without these events nobody can tell the state any more.
+    """
+    going = opened.prunable(upto)
+    store = SnapshotStore(snapshot_directory(log), log_id=opened.log_id)
+    found = store.check(head=opened.head(), digest_at=opened.digest_at) if going else []
+    if going and not any(
+        entry.position >= going[-1].last_position and not problem for entry, problem in found
+    ):
+        raise Refused(
+            "--upto",
+            "must not be behind the newest good snapshot: no scheduler could start again",
+            upto,
+            f"First: xce snapshot make {log}. Or --force.",
+        )
 
 
 @click.command(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tools.cli.why_recorded import Moment
 
 ROWS_SHOWN = 20
+HOSTS_SHOWN = 4
 # Taking in so many events takes some seconds; a person who asks of now shouldn't wait for them.
 FAR_EVENTS = 100_000
 
@@ -255,7 +256,7 @@ def _show_holders(holders: list[Holder]) -> None:
         "JOB USER QUEUE STATE TASKS HOSTS EXPECTED_END".split(),
         [
             (
-                one.job_id, one.user, one.queue, one.state, one.tasks, " ".join(one.hosts),
+                one.job_id, one.user, one.queue, one.state, one.tasks, _hosts(one.hosts),
                 "unknown" if one.expected_end_us is None else shown(one.expected_end_us),
             )
             for one in holders[:ROWS_SHOWN]
@@ -263,6 +264,11 @@ def _show_holders(holders: list[Holder]) -> None:
         numbers="TASKS",
     )  # fmt: skip
     _say_rest(len(holders))
+
+
+def _hosts(names: tuple[str, ...]) -> str:
+    more, shown = len(names) - HOSTS_SHOWN, " ".join(names[:HOSTS_SHOWN])
+    return f"{shown} and {counted(more, 'more host')}" if more > 0 else shown
 
 
 def _say_rest(count: int) -> None:

@@ -20,15 +20,20 @@ def tell(directory: Path, job_id: str, *, all_hosts: bool, as_json: bool) -> Non
     Raises:
         NoScheduler: None answers.
     """
-    client = Client(directory)
-    answer = client.get(f"/v1/jobs/{segment(job_id)}/why")
-    if as_json:
-        say_json(answer)
-        return
+    with Client(directory) as client:
+        answer = client.get(f"/v1/jobs/{segment(job_id)}/why")
+        if as_json:
+            say_json(answer)
+            return
+        asks = client.get(f"/v1/jobs/{segment(job_id)}") if answer["reasons"] else None
+    _show(job_id, answer, asks, all_hosts=all_hosts)
+
+
+def _show(job_id: str, answer: Json, asks: Json | None, *, all_hosts: bool) -> None:
     say(f"Job {job_id} is {answer['state']}: {_verdict(answer)}")
     say(f"  since {show_time(answer['since_us'])}")
-    if answer["reasons"]:
-        say(f"  it asks for {_request(client.get(f'/v1/jobs/{segment(job_id)}'))}")
+    if asks is not None:
+        say(f"  it asks for {_request(asks)}")
     for words, reasons in _grouped(answer["reasons"]).items():
         _show_group(words, reasons, all_hosts=all_hosts)
     if answer["blocker"]:

@@ -212,14 +212,15 @@ def moment_of(directory: Path, job_id: str, at_text: str | None) -> Iterator[Mom
     from store.log import EventLog
     from tools.cli.audit import asked
     from tools.cli.audit_asking import position_of
+    from tools.cli.replay_state import bar
 
     stream = job_stream(job_id)
     with asked(directory) as reading, EventLog.open(directory, writable=False) as log:
-        position = position_of(reading, at_text, "at")
-        last = reading.position()
-        found = ladder_of(log, plugins=found_plugins()).at(
-            last if position is None else min(position, last)
-        )
+        asked_for, last = position_of(reading, at_text, "at"), reading.position()
+        position = last if asked_for is None else min(asked_for, last)
+        # The first question about a long log takes a while: it leaves the ladder's rungs.
+        with bar(position, "folding", shown=None) as step:
+            found = ladder_of(log, plugins=found_plugins(), on_progress=step).at(position)
         told = why_at(reading, job_id, found.position)
         yield Moment(reading, found.core, told, found.core.state.stored.jobs.get(stream))
 

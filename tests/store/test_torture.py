@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools.torture import bad_snapshots, damage, kills, power, system_calls, tampering
+from tools.torture.__main__ import REPO, table
 
 
 @pytest.mark.slow
@@ -110,3 +111,13 @@ def test_a_kill_at_a_system_call_loses_nothing(tmp_path: Path) -> None:
 
     assert 0 == outcome.violations, outcome.first
     assert outcome.tries >= 2
+
+
+def test_the_published_page_is_what_the_program_writes_around_its_rows() -> None:
+    """
+    What was found and how to run it must survive the next run, which writes the page anew.
+    """
+    published = (REPO / "RELIABILITY.md").read_text()
+    rows = [line for line in published.splitlines() if line.startswith("| P")]
+
+    assert published == table(rows)

@@ -163,8 +163,9 @@ def table(rows: list[str]) -> str:
     """
     Return the page that we publish.
     """
-    head = (REPO / "tools" / "torture" / "page.md").read_text()
-    return head + "\n".join(rows) + "\n"
+    texts = REPO / "tools" / "torture"
+    page, notes = ((texts / name).read_text() for name in ("page.md", "notes.md"))
+    return page + "\n".join(rows) + "\n" + notes
 
 
 if __name__ == "__main__":

@@ -348,3 +348,20 @@ def test_history_of_a_host_or_queue_comes_from_the_tables(
     assert "job 1 of ann, attempt 1: takes 1 task" in output
     assert "priority: 30 -> 40" in output
     assert 1 == run(["history", "nobody", "--dir", str(cluster)])
+
+
+def test_the_plain_history_takes_a_period_and_lines_too(
+    cluster: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    A part of a job's story, one JSON object an event, also without a scheduler.
+    """
+    assert 0 == run(["history", "1", "--dir", str(cluster), "--jsonl"])
+    whole = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    first = str(whole[2]["position"])
+
+    assert 0 == run(["history", "1", "--dir", str(cluster), "--jsonl", "--from", first])
+    part = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert whole[-len(part) :] == part
+    assert 0 < len(part) < len(whole)

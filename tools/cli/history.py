@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from domain.errors import StoreUnavailable
+from tools.cli.audit_asking import from_option, to_option
 from tools.cli.client import Client, Json, NoScheduler, segment
 from tools.cli.options import dir_option, json_option
 from tools.cli.output import note, say, say_json, show_duration, show_time, table
@@ -24,25 +25,39 @@ Examples:
   xce history 12 --json | jq -r '.events[] | [.position, .text] | @tsv'
   xce history alpha
   xce history queue:normal
-Without a scheduler the log is read directly, if you may read it; the story of a host or queue
-always comes from the audit tables beside the log (more: xce audit history). Next: xce why 12.
+  xce history 12 --from 2026-11-29T03:00:00Z --to 15200 --jsonl
+Without a scheduler the log is read directly, if you may read it. The story of a host, queue or
+project, and one with --from, --to or --jsonl, comes from the audit tables beside the log (more:
+xce audit history). Next: xce why 12.
 """)
-@click.argument("job_id", metavar="JOB|HOST|QUEUE")
+@click.argument("job_id", metavar="JOB|HOST|QUEUE|PROJECT")
+@from_option
+@to_option
+@click.option("--jsonl", is_flag=True, help="Print one JSON object for each event.")
 @dir_option
 @json_option
 @click.pass_context
-def history(ctx: click.Context, directory: Path, job_id: str, *, as_json: bool) -> None:
+def history(
+    ctx: click.Context,
+    directory: Path,
+    job_id: str,
+    from_text: str | None,
+    to_text: str | None,
+    *,
+    jsonl: bool,
+    as_json: bool,
+) -> None:
     """
     Tell the story of a job: positions, times, actors, what happened; then the time in each state.
 
     A host, a queue or anything else by its name (or kind:name) has a story too.
     """
-    if not job_id[:1].isdigit():
+    if not job_id[:1].isdigit() or from_text or to_text or jsonl:
         from tools.cli.audit_questions import history as from_tables
 
         ctx.invoke(
-            from_tables, directory=directory, name=job_id, from_text=None, to_text=None,
-            reports=False, jsonl=False, stale=False, as_json=as_json,
+            from_tables, directory=directory, name=job_id, from_text=from_text,
+            to_text=to_text, reports=False, jsonl=jsonl, stale=False, as_json=as_json,
         )
         return
     try:

@@ -201,11 +201,21 @@ def pin_of(path: Path) -> Path:
 class SnapshotStore:
     """
     Keep the snapshots of one log's state in a directory beside it.
+
+    Args:
+        directory: Where; made if need be.
+        log_id: The log's identity.
+        keep: After each new one only so many of the newest of its schema stay; all when None.
+        daily: For so many of the last days the last one of the day stays too.
     """
 
-    def __init__(self, directory: str | Path, *, log_id: str) -> None:
+    def __init__(
+        self, directory: str | Path, *, log_id: str, keep: int | None = None, daily: int = 0
+    ) -> None:
         self.directory = Path(directory)
         self.log_id = log_id
+        self._keep = keep
+        self._daily = daily
         self.problems: list[Corrupt] = []
         """What the last `newest_good` skipped, newest first."""
         self._recorder = SnapshotRecorder(self.directory, log_id=log_id)
@@ -237,6 +247,8 @@ class SnapshotStore:
                 return path
             path.unlink(missing_ok=True)
             self._recorder.insert_events([event], chain_digest=chain_digest, time_us=time_us)
+        if self._keep is not None:
+            self.prune(self._keep, daily=self._daily, schema=schema)
         return path
 
     def _is_same(self, path: Path, state: bytes, chain_digest: bytes) -> bool:

@@ -180,6 +180,21 @@ def test_the_last_of_each_day_stays_as_long_as_is_wanted(store: SnapshotStore) -
     assert [67, 91, 109, 115] == [entry.position for entry in store.entries()]
 
 
+def test_a_store_that_is_told_to_keeps_only_so_many(tmp_path: Path) -> None:
+    """
+    A scheduler that runs for years must not fill its disk with old states.
+    """
+    keeping = SnapshotStore(tmp_path, log_id="the-log", keep=2, daily=1)
+    put(keeping, 1)
+    keeping.pin(1)
+
+    for position in range(2, 7):
+        put(keeping, position)
+    put(keeping, 3, schema="another")
+
+    assert [1, 3, 5, 6] == [entry.position for entry in keeping.entries()]
+
+
 def test_checking_names_the_bad_ones_of_every_schema(store: SnapshotStore) -> None:
     """
     Before one is needed.

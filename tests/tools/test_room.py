@@ -12,14 +12,18 @@ from pathlib import Path
 import pytest
 
 from domain.commands import CloseWorker, KillJob, RemoveUser, SubmitJob
-from domain.errors import Denied, StoreUnavailable
+from domain.envelope import Envelope, Stamped
+from domain.errors import Denied, InvariantBroken, StoreUnavailable
+from domain.events.jobs import JobFinished
 from domain.jobs import JobSpec, Program
 from replay.engine import Engine
 from store.log import EventLog
 from store.space import Room, Space
 from tests.tools import live_cluster
 from tests.tools.live_cluster import until
+from tools.daemon import process
 from tools.daemon.access import Caller
+from tools.daemon.config import ClusterFiles
 from tools.daemon.journal import Journal
 from tools.daemon.reports import WorkerRequest
 from tools.daemon.requests import Attempted, Command, Read, Refusal, Reply, Request, Submission
@@ -54,6 +58,24 @@ ENDING = (
     Read(lambda _: {}),
 )
 CHANGE = Command(RemoveUser(user="ann"), USER)
+
+
+def test_the_schedulers_own_log_takes_nothing_that_would_not_come_back(tmp_path: Path) -> None:
+    """
+    One accepted event that can't be decoded would brick every later recovery.
+    """
+    bad = Stamped("job:0000000001", 1, 1, "", "", JobFinished.model_construct(attempt=-1), True)
+    files = ClusterFiles(tmp_path)
+    for _ in ("made anew", "opened again"):
+        log = process._open_log(files)
+        with log, pytest.raises(InvariantBroken):
+            log.append([bad])
+        assert [] == read_all(files)
+
+
+def read_all(files: ClusterFiles) -> list[Envelope]:
+    with EventLog.open(files.log, writable=False) as log:
+        return list(log.read())
 
 
 class Keeper:

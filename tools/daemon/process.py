@@ -42,6 +42,8 @@ from tools.daemon.server import serve, server_of
 BACKLOG = 512
 STOP_S = 30.0
 LOOK_S = 0.02
+# The newest, in case one is bad; and for so many days the last of the day.
+KEEP_SNAPSHOTS, KEEP_DAYS = 3, 7
 # A thread that wants the interpreter gets it within this time: the engine thread must not wait
 # long for the loop's thread, nor the other way round.
 SWITCH_S = 0.0005
@@ -169,7 +171,9 @@ class _Scheduler:
         self._log = log
         self._journal = journal
         self._status = 0
-        self._snapshots = SnapshotStore(files.snapshots, log_id=log.log_id)
+        self._snapshots = SnapshotStore(
+            files.snapshots, log_id=log.log_id, keep=KEEP_SNAPSHOTS, daily=KEEP_DAYS
+        )
         key = cluster_key(files.key)
         self._engine = EngineThread(
             self._recover, settings, key, journal, self._engine_ended, log.space

@@ -52,12 +52,15 @@ def test_two_processes_write_and_one_follows(recorder: EmbeddedApplicationRecord
     ]
     seen = []
     with recorder.subscribe() as subscription:
+        # Whatever goes wrong in a writer, the test must come to an end and say so.
+        guard = threading.Timer(60.0, subscription.stop)
+        guard.start()
         for notification in subscription:
             seen.append(notification)
             if len(seen) == 200:
                 break
-    for writer in writers:
-        assert 0 == writer.wait(timeout=30)
+        guard.cancel()
+    assert [0, 0] == [writer.wait(timeout=30) for writer in writers]
 
     assert list(range(1, 201)) == [each.id for each in seen]
     for name in ("one", "two"):

@@ -22,6 +22,9 @@ US_PER_MINUTE = 60_000_000
 ENV_BYTES_MAX = 512 * 1024
 ENV_COUNT_MAX = 4096
 
+ARRAY_INDEX_MAX = 100_000
+"""The highest index of an array that the command takes."""
+
 
 def parse_tasks(text: str) -> tuple[int, int]:
     """
@@ -143,14 +146,18 @@ def request_of(command: tuple[str, ...], options: dict[str, Any]) -> Json:
     Raises:
         Refused: An option breaks a rule that can be told here.
     """
+    from domain.arrays import parse_job_name
+
     tasks = options["tasks"]
     given = parse_tasks(tasks) if tasks else ()
     least_and_most = zip(("tasks_min", "tasks_max"), given, strict=False)
     run_limit = options["run_limit"]
+    name, array = parse_job_name(options["name"] or "", index_max=ARRAY_INDEX_MAX, field="-J")
     return {
         "key": options["key"] or str(uuid.uuid4()),
         "queue": options["queue"] or "",
-        "name": options["name"] or "",
+        "name": name,
+        "array": None if array is None else array.model_dump(),
         "group": options["group"] or "",
         "project": options["project"] or "",
         "profile": options["profile"] or "",
@@ -168,6 +175,7 @@ Examples:
   xce submit -- sleep 60
   xce submit -n 4 -R "rusage[mem=500]" -J solve -o out.txt -- ./solve --fast
   xce submit -K --shell 'sort big.txt | uniq > small.txt'
+  xce submit -J 'sim[1-100]%10' -- ./simulate          # LSB_JOBINDEX is the index
   id=$(xce submit --json -- make | jq -r .job_id); xce history $id
 The answer comes after the job is safe on disk. Next: xce jobs, xce why JOB, xce kill JOB.
 """
@@ -183,7 +191,9 @@ The answer comes after the job is safe on disk. Next: xce jobs, xce why JOB, xce
 @click.option("-G", "group", metavar="GROUP", help="The user group that it counts for.")
 @click.option("-P", "project", metavar="PATH", help="Its project, such as /a/b.")
 @click.option("--app", "profile", metavar="PROFILE", help="Its application profile.")
-@click.option("-J", "name", metavar="NAME", help="A name for people.")
+@click.option("-J", "name", metavar="NAME[LIST]%K",
+              help="A name for people; with indices such as sim[1-100:2]%10 an array, of which at "
+                   "most K elements are started at a time.")
 @click.option("-W", "run_limit", metavar="[HOURS:]MINUTES",
               help="Run limit; recorded with the job, not enforced yet.")
 @click.option("-i", "stdin", metavar="FILE", help="Standard input; else empty.")

@@ -98,7 +98,17 @@ def run_scheduler(
 def _prepare(files: ClusterFiles) -> None:
     """
     Make the directory, for its owner alone.
+
+    Raises:
+        Refused: It is the directory of a log, another user's, or open to others.
     """
+    if is_log(files.directory):
+        raise Refused(
+            "dir",
+            "must be a cluster's directory, not the directory of a log",
+            str(files.directory),
+            "Name another one; a cluster keeps its log in DIR/log.",
+        )
     try:
         files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         owner = files.directory.stat().st_uid

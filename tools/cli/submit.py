@@ -195,7 +195,7 @@ The answer comes after the job is safe on disk. Next: xce jobs, xce why JOB, xce
               help="A name for people; with indices such as sim[1-100:2]%10 an array, of which at "
                    "most K elements are started at a time.")
 @click.option("-W", "run_limit", metavar="[HOURS:]MINUTES",
-              help="Run limit; recorded with the job, not enforced yet.")
+              help="Run limit; a job that runs longer, suspended time not counted, is ended.")
 @click.option("-i", "stdin", metavar="FILE", help="Standard input; else empty.")
 @click.option("-o", "stdout", metavar="FILE", help="Standard output; else a file of the worker.")
 @click.option("-e", "stderr", metavar="FILE", help="Standard error; else a file of the worker.")

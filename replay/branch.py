@@ -32,7 +32,7 @@ from projections.scheduling.core import Core
 from projections.scheduling.plugins import Plugins
 from replay.at import PROGRESS_EVENTS, Ladder, whole_steps
 from replay.branch_agents import FIRST, Agents
-from replay.branch_changes import SET, Changes
+from replay.branch_changes import Changes
 from replay.branch_inputs import BranchEngine, Inputs, NotTaken
 from replay.engine import Log
 from replay.parent import JOB_REPORTS, Future, Recorded, is_session
@@ -159,10 +159,7 @@ class Branch:
         for setting in changes.settings:
             if setting.kind == "queue" and setting.name:
                 state.queue(setting.name)
-            if (setting.kind, setting.field) == ("cluster", "picker"):
-                known = ", ".join(sorted(self._plugins.pickers))
-                if setting.value not in self._plugins.pickers:
-                    raise Refused(f"{SET} picker", f"must be one of {known}", setting.value)
+        changes.check_pickers(self._plugins)
         if state.stored.cluster is not None:
             changes.cluster(state.stored.cluster)
         for queue in state.stored.queues.values():

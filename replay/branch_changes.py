@@ -20,6 +20,7 @@ from domain.commands import JoinWorker
 from domain.errors import Refused
 from domain.event import Value
 from domain.queues import QueueSpec
+from projections.scheduling.plugins import Plugins
 from replay.cluster_file import cluster_of_size, read_cluster_file
 
 KIB_MILLI: Final = 1_000
@@ -107,6 +108,18 @@ class Changes:
         """
         return _with(spec, [one for one in self.settings
                             if one.kind == "queue" and one.name in ("", name)])  # fmt: skip
+
+
+    def check_pickers(self, plugins: Plugins) -> None:
+        """
+        Refuse a picker that nobody knows, before it is written to a log.
+        """
+        for setting in self.settings:
+            is_clusters = setting.kind == "queue" and setting.value == ""
+            if setting.field != "picker" or is_clusters or setting.value in plugins.pickers:
+                continue
+            rule = f"must be one of {', '.join(sorted(plugins.pickers))}"
+            raise Refused(f"{SET} picker", rule, setting.value)
 
 
 def _with(value: T, settings: list[Setting]) -> T:

@@ -40,6 +40,7 @@ from domain.units import MILLI, MemoryUnit
 from projections.figures import Figures
 from projections.scheduling.core import Core
 from projections.scheduling.plugins import Plugins
+from replay.branch_changes import Changes
 from replay.cluster_spec import ClusterSpec, HostSpec
 from replay.engine import Engine, Log, Snapshots
 from replay.modelling import Modelling
@@ -58,6 +59,7 @@ STATUS_CANCELLED: Final = 5
 SIGKILL: Final = 9
 
 ORDERS: Final = (JobSuspendOrdered, JobResumeOrdered, JobKillOrdered)
+UNCHANGED: Final = Changes()
 Order = JobSuspendOrdered | JobResumeOrdered | JobKillOrdered
 
 
@@ -137,6 +139,7 @@ class Simulation:
         settings: The cluster's settings, the picker's name among them.
         plugins: Pickers and allocators; the built-in ones when None.
         queues: Definitions of queues by name; those that jobs name beside are all alike.
+        changes: Settings of queues that are changed.
         snapshots: Where snapshots go, None for nowhere.
         on_progress: Called now and then.
     """
@@ -150,6 +153,7 @@ class Simulation:
         settings: ClusterSettings,
         plugins: Plugins | None = None,
         queues: Mapping[str, QueueSpec] | None = None,
+        changes: Changes = UNCHANGED,
         snapshots: Snapshots | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
@@ -164,6 +168,7 @@ class Simulation:
         self._precedence = Precedence(workload.jobs)
         self._figures = Figures(cluster.slots)
         self._queue_specs = dict(queues or {})
+        self._changes = changes
         self._ends: list[tuple[int, int, str, int]] = []
         self._end_count = 0
         self._running: dict[str, tuple[int, int]] = {}
@@ -229,14 +234,10 @@ class Simulation:
         )
         self._accept(DefineCluster(settings=self._settings))
         for queue in self._queues():
-            self._accept(
-                DefineQueue(
-                    queue=queue,
-                    spec=self._queue_specs.get(queue) or QueueSpec(
-                        priority=30, description="all jobs of the workload", allows_exclusive=True
-                    ),
-                )
+            spec = self._queue_specs.get(queue) or QueueSpec(
+                priority=30, description="all jobs of the workload", allows_exclusive=True
             )
+            self._accept(DefineQueue(queue=queue, spec=self._changes.queue(queue, spec)))
         fractions = self._modelling.fractions(self._workload)
         for host in self._cluster.hosts:
             self._accept(
@@ -258,7 +259,9 @@ class Simulation:
         details = self._workload.jobs.details
         asks = details.asks if details is not None else []
         names = (id_word(ask.queue_name) for ask in asks if ask.queue_name)
-        return list(dict.fromkeys((self._settings.default_queue, *names, *self._queue_specs)))
+        named = (one.name for one in self._changes.settings if one.kind == "queue" and one.name)
+        every = (self._settings.default_queue, *names, *self._queue_specs, *named)
+        return list(dict.fromkeys(every))
 
     def _finish(self) -> SimulationResult:
         self._commit()

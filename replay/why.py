@@ -16,6 +16,7 @@ from domain.resreq.render import render
 from domain.units import MILLI
 from projections.scheduling.budgets import PLENTY
 from projections.scheduling.core import Core
+from projections.scheduling.pickers.lists import picker_of, picking_of
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.readiness import note_windows
 from projections.scheduling.records import JobRecord, QueueRecord
@@ -63,7 +64,7 @@ class Order:
     Hold a job's place in the order.
 
     Args:
-        picker: Whose order.
+        picker: Who picks from the job's queue.
         waiting_count: How many jobs may be tried.
         place: From 1; None when the job isn't in the order: it doesn't pend, or its queue is
             inactive or outside its windows.
@@ -108,7 +109,7 @@ class _AllFits:
 
 def order_of(core: Core, job: JobRecord) -> Order:
     """
-    Return the place of a job in the order in which the cluster's picker takes jobs.
+    Return the place of a job in the order in which pickers take jobs.
 
     Args:
         core: The state, its picker's name and the pickers; nothing in it is changed but what is
@@ -118,11 +119,12 @@ def order_of(core: Core, job: JobRecord) -> Order:
     state = core.state
     note_windows(state, state.stored.time_us)
     ready = [one for one in state.stored.jobs.values() if state.is_ready(one)]
-    name = state.settings().picker
+    picking = picking_of(state.stored, otherwise=state.settings().picker)
+    name = state.queue_of(job).spec.picker or picking.cluster
     if not state.is_ready(job):
         return Order(name, len(ready), None, ())
     ahead: list[JobRecord] = []
-    for one in _taken(core.plugins.pickers[name](), state, ready):
+    for one in _taken(picker_of(picking, core.plugins.pickers), state, ready):
         if one is job:
             return Order(name, len(ready), len(ahead) + 1, tuple(ahead))
         ahead.append(one)

@@ -69,6 +69,9 @@ class LiteralFcfs:
     def blocker(self) -> JobRecord | None:
         return self.stopped if len(self.jobs) > 1 else None
 
+    def blocked_by(self) -> JobRecord | None:
+        return self.stopped
+
 
 class LiteralStrict(LiteralFcfs):
     """

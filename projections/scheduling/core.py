@@ -4,18 +4,19 @@ The scheduling core: commands in, events out; events in, state on; a moment in, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from domain.envelope import Stamped
-from domain.errors import InvariantBroken, Refused
+from domain.errors import InvariantBroken
 from domain.event import Event
+from domain.events.queues import QueueDefined, QueueRemoved
+from domain.events.scheduler import ClusterDefined
 from domain.events.session import SessionHeld
 from domain.ids import SESSION
 from projections.scheduling.apply import APPLY
 from projections.scheduling.handle import HANDLE
 from projections.scheduling.handle.answers import NewEvents
-from projections.scheduling.pickers.protocol import JobPicker
+from projections.scheduling.pickers.lists import picker_of, picking_of
 from projections.scheduling.placement.runner import PlacementRunner
 from projections.scheduling.plugins import Plugins
 from projections.scheduling.records import StoredState
@@ -25,6 +26,8 @@ from projections.scheduling.state import State
 from projections.scheduling.wakeups import next_wakeup_us
 
 __all__ = ["SCHEMA", "Core"]
+
+SAY_WHO_PICKS: Final = frozenset({ClusterDefined, QueueDefined, QueueRemoved})
 
 
 class Core:
@@ -56,19 +59,12 @@ class Core:
         """
         Take over a stored state and rebuild every index.
         """
-        settings = stored.cluster
-        self._picker_name = settings.picker if settings else next(iter(self.plugins.pickers))
-        self.state = State(stored, self._new_picker(self._picker_name), is_plain=self._plain)
+        self._picking = picking_of(stored, otherwise=next(iter(self.plugins.pickers)))
+        picker = picker_of(self._picking, self.plugins.pickers)
+        self.state = State(stored, picker, is_plain=self._plain)
         self._runner = PlacementRunner(
             self.state.capacity, self.plugins.allocators, plain=self._plain
         )
-
-    def _new_picker(self, name: str) -> JobPicker:
-        factory: Callable[[], JobPicker] | None = self.plugins.pickers.get(name)
-        if factory is None:
-            known = ", ".join(sorted(self.plugins.pickers))
-            raise Refused("picker", f"must be one of {known}", name)
-        return factory()
 
     # -- commands and events
 
@@ -109,7 +105,15 @@ class Core:
         stored.versions[stream] = version
         stored.time_us = stamped.time_us
         stored.events += 1
-        if stored.cluster is not None and stored.cluster.picker != self._picker_name:
+        if type(event) in SAY_WHO_PICKS:
+            self._note_who_picks()
+
+    def _note_who_picks(self) -> None:
+        """
+        Build every index anew when other pickers pick, or from other queues, than before.
+        """
+        stored = self.state.stored
+        if picking_of(stored, otherwise=self._picking.cluster) != self._picking:
             self._adopt(stored)
 
     # -- sessions

@@ -228,6 +228,7 @@ class StoredState:
             limits and profiles, and projects by path.
         keys: Key of a submission -> its answer, in order of arrival.
         blocker: Stream of the job that holds back its list, "" when none does.
+        blockers: Stream of a queue with a picker of its own -> the same of its list.
     """
 
     time_us: int = 0
@@ -254,5 +255,6 @@ class StoredState:
     highest_reason_set: int = 0
     session_number: int = 0
     blocker: str = ""
+    blockers: dict[str, str] = field(default_factory=dict)
     running: bool = False
     started_us: int = 0

@@ -16,6 +16,7 @@ from domain.ids import CLUSTER, REASONS, SESSION
 from domain.job_states import JobState
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.orders import Orders
+from projections.scheduling.pickers.lists import held_back
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
 from projections.scheduling.placement.shortages import identity_of
 from projections.scheduling.preemption import Preemption
@@ -282,11 +283,13 @@ class Session:
 
     def _note_blocker(self) -> None:
         """
-        Record which job holds back the rest of its list, when that has changed.
+        Record of each list which job holds back the rest, when that has changed.
         """
-        blocker = self._state.picker.blocker()
-        if blocker is not None and blocker.stream != self._state.stored.blocker:
-            self._decided(CLUSTER, ListHeldBack(blocker=blocker.job_id))
+        stored = self._state.stored
+        for stream, blocker in held_back(self._state.picker):
+            known = stored.blocker if stream == CLUSTER else stored.blockers.get(stream)
+            if blocker.stream != known:
+                self._decided(stream, ListHeldBack(blocker=blocker.job_id))
 
     def _forget_jobs(self) -> None:
         """

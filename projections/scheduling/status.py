@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from domain.ids import queue_stream
 from domain.job_states import JobState
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.placement.shortages import status_reasons
@@ -60,6 +61,17 @@ def _status_code(state: State, worker: WorkerRecord) -> ReasonCode | None:
     return ReasonCode.HOST_LOCKED if worker.settings.is_locked else shut
 
 
+def blocker_of(state: State, job: JobRecord) -> JobRecord | None:
+    """
+    Return the job that holds back the list of a job, None when none does.
+    """
+    stored, queue = state.stored, state.queue_of(job)
+    stream = stored.blockers.get(queue_stream(queue.name), "")
+    if not stream and queue.spec.picker in ("", state.settings().picker):
+        stream = stored.blocker
+    return stored.jobs.get(stream)
+
+
 def why_waiting(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, ...]]:
     """
     Return whether a waiting job can never start as things are, and every recorded reason why it
@@ -74,7 +86,7 @@ def why_waiting(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, .
         return False, (PendReason(code=ReasonCode.QUE_INACT, detail=job.spec.queue),)
     if not state.windows_open.get(job.spec.queue, True):
         return False, (PendReason(code=ReasonCode.QUE_WINDOW, detail=job.spec.queue),)
-    blocker = state.stored.jobs.get(state.stored.blocker)
+    blocker = blocker_of(state, job)
     if job.reason_set:
         kept = state.stored.reason_sets[job.reason_set]
         return kept.never, kept.reasons

@@ -360,6 +360,7 @@ def test_the_branch_says_where_it_comes_from(busy):
         (lambda _: Changes(settings=(parse_setting("queue.priority=-1"),)), "--set priority"),
         (lambda _: Changes(settings=(parse_setting("queue.priority=x"),)), "--set priority"),
         (lambda _: Changes(settings=(parse_setting("cluster.picker=x"),)), "--set picker"),
+        (lambda _: Changes(settings=(parse_setting("queue.picker=x"),)), "--set picker"),
         (lambda _: Changes(settings=(parse_setting("queue.colour=red"),)), "--set"),
         (lambda _: Changes(settings=(parse_setting("priority=1"),)), "--set"),
         (lambda _: Changes(hosts=parse_hosts("0x1", frozenset())), "--cluster hosts"),

@@ -65,6 +65,22 @@ def test_a_strict_picker_holds_back_what_the_greedy_one_lets_pass(capfd, workloa
     assert 0 + 100 + 120 == _json(capfd, workload, "--picker", "strict_fcfs")["sum_starts_s"]
 
 
+def test_a_queue_gets_a_picker_of_its_own_by_a_setting(capfd, workload, tmp_path):
+    """
+    The same schedule as with a strict cluster, recorded as the queue's; another log than without.
+    """
+    place, plain = tmp_path / "own", tmp_path / "plain"
+    option = ("--set", "queue.normal.picker=strict_fcfs", "--log", place)
+
+    assert 0 + 100 + 120 == _json(capfd, workload, *option)["sum_starts_s"]
+    assert 0 + 100 + 40 == _json(capfd, workload, "--log", plain)["sum_starts_s"]
+    with EventLog.open(place, writable=False) as own, EventLog.open(plain, writable=False) as other:
+        assert own.log_id != other.log_id
+        held = [one for one in own.read() if one.event.TYPE_CODE == "list.held_back"]
+        assert ["queue:normal"] == [one.stream for one in held]
+    assert 0 == main.run(["replay", "verify", str(place)])
+
+
 def test_what_is_left_out_is_counted_by_name(capfd, workload):
     """
     Nothing is dropped silently: the rule that a job breaks is named with its count.
@@ -109,6 +125,8 @@ def test_a_log_is_never_written_over(capfd, workload, tmp_path):
     ("arguments", "message"),
     [
         (["--picker", "nope"], "--picker: must be one of builtin_fcfs, strict_fcfs"),
+        (["--set", "queue.normal.picker=nope"], "--set picker: must be one of builtin_fcfs"),
+        (["--set", "queue.colour=red"], "--set: must name a field"),
         (["--cluster", "0x4"], "--cluster hosts: must be from 1"),
         (["--cluster", "no-such-file"], "no-such-file"),
     ],

@@ -22,6 +22,7 @@ from tools.collecting import collect_rarely
 
 if TYPE_CHECKING:
     from projections.figures import Figures
+    from replay.branch_changes import Changes
     from replay.cluster_spec import ClusterSpec
     from replay.simulation import Progress, SimulationResult
     from replay.workloads.source import Workload
@@ -61,6 +62,9 @@ Next, with --log DIR: xce log info DIR, xce replay verify DIR.
 @click.option("--picker", default="builtin_fcfs", show_default=True, metavar="NAME",
               help="Which job is next; with strict_fcfs a job that can't be placed holds back the "
                    "rest.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
+              help="A setting: queue.NAME.picker=strict_fcfs, queue.priority=50 (all queues), "
+                   "cluster.reserve_per_task=true, ... Repeatable.")
 @click.option("--log", "kept", type=click.Path(path_type=Path), metavar="DIR",
               help="Keep the log in this directory, new or empty; else it is removed at the end.")
 @click.option("--progress/--no-progress", default=None,
@@ -70,6 +74,7 @@ def simulate(  # noqa: PLR0913 - each is an option of the command
     file: Path,
     cluster: str | None,
     picker: str,
+    settings: tuple[str, ...],
     kept: Path | None,
     *,
     estimates: str | None,
@@ -84,14 +89,16 @@ def simulate(  # noqa: PLR0913 - each is an option of the command
 
     Every event is kept in a log of its own, decided by the same core as in production.
     """
+    from replay.branch_changes import Changes, parse_setting
     from replay.workloads.adjusting import Adjustments, parse_load
     from replay.workloads.reading import read_workload
 
     shown = sys.stderr.isatty() if progress is None else progress
     adjustments = Adjustments(estimates, parse_load(load), seed)
+    changes = Changes(settings=tuple(map(parse_setting, settings)))
     workload = read_workload(file, adjustments, unrecorded_run_s=unrecorded_run_s)
     with _place(kept) as place:
-        run = _simulated(workload, cluster, picker, place, shown=shown)
+        run = _simulated(workload, cluster, picker, place, changes=changes, shown=shown)
     if as_json:
         say_json({**run.plain(), "log": None if kept is None else str(kept)})
         return
@@ -195,7 +202,13 @@ def _number(figure: object, unit: int) -> float | int | None:
 
 
 def _simulated(
-    read: Workload, cluster: str | None, picker: str, place: Path, *, shown: bool
+    read: Workload,
+    cluster: str | None,
+    picker: str,
+    place: Path,
+    *,
+    changes: Changes,
+    shown: bool,
 ) -> Run:
     """
     Run the whole simulation into a log at a place.
@@ -213,17 +226,19 @@ def _simulated(
     plugins = found_plugins()
     if picker not in plugins.pickers:
         raise Refused("--picker", f"must be one of {', '.join(sorted(plugins.pickers))}", picker)
+    changes.check_pickers(plugins)
     hosts = cluster_of(cluster, read.header)
     workload = Modelling(hosts).fitting(read)
     # The chain is for jobs of more than one task; the serial one is always there beside it.
     chain = tuple(name for name in plugins.allocators if name != SERIAL)
-    settings = simulation_settings(picker, chain)
-    log_id = log_id_of(workload, hosts, picker)
+    settings = changes.cluster(simulation_settings(picker, chain))
+    log_id = log_id_of(workload, hosts, "; ".join((picker, *changes.texts())))
     with EventLog.create(place, log_id=log_id) as log, _bar(workload, shown=shown) as step:
         began_ns = time.perf_counter_ns()
         simulation = Simulation(
-            workload, hosts, log, settings=settings, plugins=plugins, on_progress=step
-        )
+            workload, hosts, log, settings=settings, plugins=plugins, changes=changes,
+            on_progress=step,
+        )  # fmt: skip
         collect_rarely()
         result = simulation.run()
         elapsed_us = (time.perf_counter_ns() - began_ns) // 1000

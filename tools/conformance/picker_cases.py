@@ -1,7 +1,8 @@
 """
 Cases that every job picker must pass; a third party runs them on its own.
 
-``problems_of(make)`` returns a line for each rule that is broken, none when all hold.
+``problems_of(make)`` returns a line for each rule that is broken, none when all hold. Each case is
+tried with the picker as the cluster's, and as a queue's own beside one of ours.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ SEEDS: Final = range(4)
 RETURNED_MAX: Final = 10_000
 
 Make = Callable[[], JobPicker]
+Begin = Callable[[int], PluginTrial]
 
 
 def problems_of(make: Make) -> list[str]:
@@ -36,22 +38,48 @@ def problems_of(make: Make) -> list[str]:
         _a_restore_changes_no_decision,
         _every_job_runs_at_last,
     )
-    return [f"{case.__name__[1:]}: {line}" for case in cases for line in case(make)]
+    return [
+        f"{case.__name__[1:]}: {where}{line}"
+        for where, trials in (("", _as_the_clusters(make)), ("in a queue, ", _as_a_queues(make)))
+        for case in cases
+        for line in case(trials)
+    ]
 
 
-def _trial(make: Make, seed: int) -> PluginTrial:
+def _as_the_clusters(make: Make) -> Begin:
+    def begin(seed: int) -> PluginTrial:
+        plugins, name = _plugins_with(make)
+        return PluginTrial(plugins, picker=name, seed=seed)
+
+    return begin
+
+
+def _as_a_queues(make: Make) -> Begin:
+    """
+    Give one queue the picker, and the others one of ours under another name.
+    """
+
+    def begin(seed: int) -> PluginTrial:
+        plugins, name = _plugins_with(make)
+        ours = next(each for each in Plugins().pickers if each != name)
+        return PluginTrial(plugins, picker=ours, queue_picker=name, seed=seed)
+
+    return begin
+
+
+def _plugins_with(make: Make) -> tuple[Plugins, str]:
     plugins = Plugins()
     name = make().name
     plugins.pickers[name] = make
-    return PluginTrial(plugins, picker=name, seed=seed)
+    return plugins, name
 
 
-def _jobs_are_returned_once_a_session(make: Make) -> Iterator[str]:
+def _jobs_are_returned_once_a_session(begin: Begin) -> Iterator[str]:
     """
     Expect a session to end: each job at most once, and only jobs that may be tried.
     """
     for seed in SEEDS:
-        trial = _trial(make, seed)
+        trial = begin(seed)
         for step in range(STEPS):
             trial.step()
             returned = _returned(Core.restore(trial.core.snapshot(), trial.plugins))
@@ -77,12 +105,12 @@ def _returned(core: Core) -> list[JobRecord]:
     return found
 
 
-def _equal_events_give_equal_decisions(make: Make) -> Iterator[str]:
+def _equal_events_give_equal_decisions(begin: Begin) -> Iterator[str]:
     """
     Expect a total order of jobs.
     """
     for seed in SEEDS:
-        one, other = _trial(make, seed), _trial(make, seed)
+        one, other = begin(seed), begin(seed)
         for _ in range(STEPS):
             for trial in (one, other):
                 trial.step()
@@ -91,12 +119,12 @@ def _equal_events_give_equal_decisions(make: Make) -> Iterator[str]:
             yield f"seed {seed}"
 
 
-def _empty_sessions_change_no_decision(make: Make) -> Iterator[str]:
+def _empty_sessions_change_no_decision(begin: Begin) -> Iterator[str]:
     """
     Expect no trace of a session that decides nothing.
     """
     for seed in SEEDS:
-        once, often = _trial(make, seed), _trial(make, seed)
+        once, often = begin(seed), begin(seed)
         for step in range(STEPS):
             for trial in (once, often):
                 trial.step()
@@ -111,12 +139,12 @@ def _empty_sessions_change_no_decision(make: Make) -> Iterator[str]:
             yield f"seed {seed}: decisions differ"
 
 
-def _a_restore_changes_no_decision(make: Make) -> Iterator[str]:
+def _a_restore_changes_no_decision(begin: Begin) -> Iterator[str]:
     """
     Expect all that a picker knows to be made again from the jobs that wait.
     """
     for seed in SEEDS:
-        kept, restored = _trial(make, seed), _trial(make, seed)
+        kept, restored = begin(seed), begin(seed)
         for step in range(STEPS):
             for trial in (kept, restored):
                 trial.step()
@@ -127,12 +155,12 @@ def _a_restore_changes_no_decision(make: Make) -> Iterator[str]:
             yield f"seed {seed}"
 
 
-def _every_job_runs_at_last(make: Make) -> Iterator[str]:
+def _every_job_runs_at_last(begin: Begin) -> Iterator[str]:
     """
     Expect what the empty cluster can hold to start once everything else has ended.
     """
     for seed in SEEDS:
-        trial = _trial(make, seed)
+        trial = begin(seed)
         for _ in range(STEPS):
             trial.step()
             trial.session()

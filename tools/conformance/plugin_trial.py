@@ -45,6 +45,7 @@ class PluginTrial:
         plugins: The plug-ins under test, beside our own.
         picker: Name of the cluster's picker.
         allocators: The chain.
+        queue_picker: Name of the own picker of the queue ``high``, "" for the cluster's.
         is_plain: Place literally by the specification.
     """
 
@@ -54,6 +55,7 @@ class PluginTrial:
         *,
         picker: str = "builtin_fcfs",
         allocators: tuple[str, ...] = ("parjob", "fill"),
+        queue_picker: str = "",
         seed: int = 0,
         is_plain: bool = False,
     ) -> None:
@@ -62,9 +64,9 @@ class PluginTrial:
         self.random = random.Random(seed)  # noqa: S311 - a choice of commands, no secret
         self.now_us = SECOND_US
         self.log: list[Stamped] = []
-        self._begin(picker, allocators)
+        self._begin(picker, allocators, queue_picker)
 
-    def _begin(self, picker: str, allocators: tuple[str, ...]) -> None:
+    def _begin(self, picker: str, allocators: tuple[str, ...], queue_picker: str) -> None:
         self.command(
             StartScheduler(
                 epoch=1,
@@ -91,7 +93,8 @@ class PluginTrial:
         )
         self.command(DefineCluster(settings=settings))
         for name, priority in QUEUES.items():
-            self.command(DefineQueue(queue=name, spec=QueueSpec(priority=priority)))
+            own = queue_picker if name == "high" else ""
+            self.command(DefineQueue(queue=name, spec=QueueSpec(priority=priority, picker=own)))
         for number in range(self.random.randint(1, 5)):
             total = self.random.choice([200, 400, 800]) * MB_MILLI
             memory = HostResource(name=MEM, total_milli=total, is_real=True)

@@ -21,7 +21,7 @@ from domain.resreq.render import render
 from domain.resreq.syntax import Per, Requirement
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
-from projections.scheduling.status import why_waiting
+from projections.scheduling.status import blocker_of, why_waiting
 from tools.agent.files import WorkerFiles
 from tools.daemon.access import Caller
 
@@ -212,7 +212,7 @@ def why(state: State, job: JobRecord) -> dict[str, object]:
     if job.state not in WAITS:
         return told | {"verdict": _verdict(state, job)}
     never, reasons = why_waiting(state, job)
-    blocker = state.stored.jobs.get(state.stored.blocker)
+    blocker = blocker_of(state, job)
     is_behind = any(reason.code == "JOB_BEHIND" for reason in reasons)
     return told | {
         "never": never,

@@ -100,6 +100,10 @@ def _stop_waiting(state: State, job: JobRecord, now_us: int) -> None:
     state.wanted.pop(job.stream, None)
     if state.stored.blocker == job.stream:
         state.stored.blocker = ""
+    blockers = state.stored.blockers
+    if blockers and job.stream in blockers.values():
+        for queue in [queue for queue, stream in blockers.items() if stream == job.stream]:
+            del blockers[queue]
 
 
 def held(state: State, stamped: Stamped, event: JobHeld) -> None:

@@ -77,6 +77,8 @@ def _set_queue(state: State, stamped: Stamped, spec: Any) -> None:
     if queue is None:
         queue = state.stored.queues[name] = QueueRecord(name, spec)
     queue.spec = spec
+    if not spec.picker:
+        state.stored.blockers.pop(stamped.stream, None)
     if before is None or _without_switches(before) != _without_switches(spec):
         state.define_limits()
         return
@@ -91,6 +93,7 @@ def queue_removed(state: State, stamped: Stamped, event: QueueRemoved) -> None:
     """
     name = entity_of_stream(stamped.stream)[1]
     del state.stored.queues[name]
+    state.stored.blockers.pop(stamped.stream, None)
     state.windows_open.pop(name, None)
     state.define_limits()
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from domain.envelope import Stamped
 from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged, SessionHeld
-from domain.ids import job_stream
+from domain.ids import CLUSTER, job_stream
 from projections.scheduling.records import ReasonSet
 from projections.scheduling.state import State
 
@@ -46,9 +46,12 @@ def reason_set_changed(state: State, stamped: Stamped, event: ReasonSetChanged) 
 
 def list_held_back(state: State, stamped: Stamped, event: ListHeldBack) -> None:
     """
-    Remember which job holds back its list.
+    Remember which job holds back its list: that of a queue, or of the cluster's picker.
     """
-    state.stored.blocker = job_stream(event.blocker)
+    if stamped.stream == CLUSTER:
+        state.stored.blocker = job_stream(event.blocker)
+    else:
+        state.stored.blockers[stamped.stream] = job_stream(event.blocker)
 
 
 def jobs_forgotten(state: State, stamped: Stamped, event: JobsForgotten) -> None:

@@ -67,9 +67,7 @@ def define_cluster(state: State, command: DefineCluster, actor: str) -> NewEvent
     Change the settings; plug-ins that nobody knows are refused here, not when they are first used.
     """
     settings = command.settings
-    pickers = [plugin.name for plugin in state.stored.pickers]
-    if settings.picker not in pickers:
-        raise Refused("picker", f"must be one of {', '.join(pickers)}", settings.picker)
+    _check_picker(state, settings.picker)
     allocators = [plugin.name for plugin in state.stored.allocators if plugin.name not in FRAMEWORK]
     if not settings.allocators:
         raise Refused("allocators", "must name one at least")
@@ -81,6 +79,15 @@ def define_cluster(state: State, command: DefineCluster, actor: str) -> NewEvent
     if state.stored.cluster == settings:
         return []
     return [(CLUSTER, ClusterDefined(settings=settings))]
+
+
+def _check_picker(state: State, name: str) -> None:
+    """
+    Refuse a picker that nobody knows, here and not when it is first used.
+    """
+    pickers = [plugin.name for plugin in state.stored.pickers]
+    if name not in pickers:
+        raise Refused("picker", f"must be one of {', '.join(pickers)}", name)
 
 
 def define_resource(state: State, command: DefineResource, actor: str) -> NewEvents:
@@ -98,12 +105,7 @@ def define_queue(state: State, command: DefineQueue, actor: str) -> NewEvents:
     Make a queue, or change one.
     """
     if command.spec.picker:
-        raise Refused(
-            "picker",
-            "a queue can't name a picker of its own yet",
-            command.spec.picker,
-            "Set the cluster's picker instead.",
-        )
+        _check_picker(state, command.spec.picker)
     spec = check_queue(command.spec)
     if spec.resreq:
         spec = spec.model_copy(update={"requirement": parsed(state, spec.resreq)})

@@ -320,3 +320,6 @@ class StrictFcfs:
 
     def blocker(self) -> JobRecord | None:
         return self._blocker if len(self._order.keys) > 1 else None
+
+    def blocked_by(self) -> JobRecord | None:
+        return self._blocker

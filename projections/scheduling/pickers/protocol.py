@@ -65,6 +65,10 @@ class JobPicker(Protocol):
     job again.
 
     ``version`` rises whenever the rules change, so that a replay can tell "the policy changed".
+
+    A picker sees the jobs of its own queues alone: all, or those of one priority where some queue
+    names a picker of its own. Optional: ``blocked_by()``, as ``blocker()``, but also when nobody
+    waits behind that job; it matters where other lists do.
     """
 
     name: str

@@ -82,6 +82,12 @@ STEPS = st.lists(
         ),
         st.tuples(st.just("switch"), st.integers(0, 50), st.sampled_from(["normal", "other"])),
         st.tuples(st.just("windows"), st.sampled_from([None, "0:00-0:30", "0:10-0:20 0:40-2:00"])),
+        st.tuples(
+            st.just("picker"),
+            st.sampled_from(["normal", "other"]),
+            st.sampled_from(["", "builtin_fcfs", "strict_fcfs"]),
+            st.sampled_from([30, 40]),
+        ),
         st.tuples(st.just("kill"), st.integers(0, 50)),
         st.tuples(st.just("hold"), st.integers(0, 50)),
         st.tuples(st.just("lift"), st.integers(0, 50)),
@@ -190,6 +196,11 @@ def _play(scenario: Scenario, step: tuple[Any, ...]) -> None:  # noqa: C901, PLR
         scenario.submit(f"J{len(jobs)}", **values[0])
         for job in scenario.state.stored.jobs.values():
             scenario.ids[job.job_id] = job.job_id
+    elif kind == "picker":
+        name, picker, priority = values
+        spec = scenario.state.stored.queues[name].spec
+        changes = {"picker": picker, "priority": priority}
+        scenario.command(DefineQueue(queue=name, spec=spec.model_copy(update=changes)))
     elif kind == "windows":
         windows = parse_windows(values[0]) if values[0] else None
         spec = QueueSpec(priority=30, run_windows=windows)

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from domain.envelope import Envelope
 from domain.errors import StoreUnavailable
 from projections.scheduling.core import SCHEMA, Core
 from projections.scheduling.plugins import Plugins
-from replay.engine import Log
 from store.log import EventLog
+from store.recordings import Recording
 from store.snapshots import Snapshot, SnapshotStore
 
 LADDER_EVENTS: Final = 10_000
@@ -55,6 +55,49 @@ class Moment:
         return self.core.state.stored.time_us
 
 
+class KeptStates(Protocol):
+    """
+    Be where whole states are.
+    """
+
+    def newest_good(
+        self,
+        *,
+        schema: str,
+        head: int,
+        digest_at: Callable[[int], bytes],
+        upto: int | None = None,
+    ) -> Snapshot | None:
+        """
+        Return the newest sound state of a schema at or before a position.
+        """
+        ...
+
+
+class HistoryLog(Protocol):
+    """
+    Be a log or a recording, as far as states need it.
+    """
+
+    def head(self) -> int:
+        """
+        Return the last position.
+        """
+        ...
+
+    def read(self, after: int = 0, upto: int | None = None) -> Iterator[Envelope]:
+        """
+        Yield envelopes after a position.
+        """
+        ...
+
+    def digest_at(self, position: int) -> bytes:
+        """
+        Return the digest of the history up to a position.
+        """
+        ...
+
+
 class Ladder:
     """
     Give the state at positions of one log.
@@ -66,13 +109,15 @@ class Ladder:
         plugins: Pickers and allocators; the built-in ones when None.
         every: How many events there are between two rungs.
         on_progress: Called with a position now and then while events are folded.
+
+    ``first_position`` is that of the first event that can be read.
     """
 
     def __init__(
         self,
-        log: Log,
+        log: HistoryLog,
         *,
-        kept: Iterable[SnapshotStore] = (),
+        kept: Iterable[KeptStates] = (),
         rungs: SnapshotStore | None = None,
         plugins: Plugins | None = None,
         every: int = LADDER_EVENTS,
@@ -84,6 +129,7 @@ class Ladder:
         self._plugins = plugins
         self._every = every
         self._on_progress = on_progress
+        self.first_position = log.first_position if isinstance(log, Recording) else 1
 
     def at(self, position: int) -> Moment:
         """
@@ -136,7 +182,7 @@ class Ladder:
         best = max(good, key=lambda one: one.position)
         return Core.restore(best.state, self._plugins), best.position
 
-    def _newest_in(self, place: SnapshotStore | None, position: int) -> Snapshot | None:
+    def _newest_in(self, place: KeptStates | None, position: int) -> Snapshot | None:
         if place is None:
             return None
         return place.newest_good(
@@ -172,14 +218,15 @@ def whole_steps(envelopes: Iterable[Envelope]) -> Iterator[list[Envelope]]:
 
 
 def ladder_of(
-    log: EventLog,
+    log: EventLog | Recording,
     *,
     may_write: bool = True,
     plugins: Plugins | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> Ladder:
     """
-    Return the ladder of a log in a directory, with the snapshots that are kept beside it.
+    Return the ladder of a log in a directory, with the snapshots that are kept beside it; for a
+    recording, with those that are in it.
 
     Args:
         log: Open.
@@ -187,6 +234,8 @@ def ladder_of(
         plugins: As in `Ladder`.
         on_progress: As in `Ladder`.
     """
+    if isinstance(log, Recording):
+        return Ladder(log, kept=(log.snapshots,), plugins=plugins, on_progress=on_progress)
     if log.path is None:
         return Ladder(log, plugins=plugins, on_progress=on_progress)
     rungs = beside(log.path, LADDER)

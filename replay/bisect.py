@@ -155,7 +155,7 @@ def _hit(log: SearchedLog, ladder: Ladder, condition: Condition, step: list[Enve
         step[-1].time_us,
         made_by,
         tuple(_before(log, condition, first)),
-        tuple(_inputs(log, first)) if is_session else (),
+        tuple(_inputs(log, first, ladder.first_position - 1)) if is_session else (),
         tuple(step[:CHAIN_MAX]),
     )
 
@@ -173,16 +173,17 @@ def _before(log: SearchedLog, condition: Condition, position: int) -> list[Envel
     return sorted(found, key=lambda envelope: envelope.position)[-CHAIN_MAX:]
 
 
-def _inputs(log: SearchedLog, position: int) -> list[Envelope]:
+def _inputs(log: SearchedLog, position: int, after: int) -> list[Envelope]:
     """
-    Return what came in between the session before and the one that begins at a position.
+    Return what came in between the session before and the one that begins at a position, as far as
+    it is after another one.
     """
     span = CHAIN_MAX
     while True:
-        begin = max(0, position - 1 - span)
+        begin = max(after, position - 1 - span)
         window = list(log.read(begin, position - 1))
         sessions = [one.position for one in window if one.cause.startswith("session ")]
-        if sessions or begin == 0 or span > 10_000:
+        if sessions or begin == after or span > 10_000:
             last = sessions[-1] if sessions else 0
             return [one for one in window if one.position > last][-CHAIN_MAX:]
         span *= 4

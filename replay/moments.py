@@ -15,6 +15,7 @@ from typing import Final, Protocol, final
 
 from domain.envelope import Envelope
 from domain.errors import Refused
+from store.recordings import Recording
 
 US: Final = 1_000_000
 HEAD: Final = "end"
@@ -110,7 +111,9 @@ def position_at_time(log: ReadableLog, time_us: int) -> int:
     """
     Return the position of the last event that isn't after a time; 0 when all are.
     """
-    before, after = 0, log.head() + 1
+    # A recording begins with the state before its first event, and there is nothing earlier in it.
+    before = log.first_position - 1 if isinstance(log, Recording) else 0
+    after = log.head() + 1
     while after - before > 1:
         middle = (before + after) // 2
         if time_at(log, middle) <= time_us:

@@ -3,7 +3,8 @@ Re-decide a log: every recorded session is held again on the state before it, an
 same.
 
 Inputs (commands taken, reports) are only applied. After a difference the recorded decisions hold,
-so that one wrong decision isn't reported as thousands.
+so that one wrong decision isn't reported as thousands. Decisions are compared as bytes, by the
+encoding that wrote them; only where the bytes differ are the events compared.
 """
 
 from __future__ import annotations
@@ -14,21 +15,42 @@ from typing import Final, Protocol
 
 from domain.envelope import Envelope, Stamped
 from domain.events.session import SessionHeld
-from projections.scheduling.core import Core
+from projections.scheduling.core import SCHEMA, Core
 from projections.scheduling.plugins import Plugins
+from store.codec import PlacedRow, decode, encode_all, ends_step, time_us_of
 
 DIFFERENCES_KEPT: Final = 100
 PROGRESS_EVENTS: Final = 5_000
+SESSION_HELD: Final = SessionHeld.TYPE_CODE
 
 
-class ReadableLog(Protocol):
+class RowLog(Protocol):
     """
-    Be a log that can be read.
+    Be a log that can be read as rows.
     """
 
-    def read(self, after: int = 0, upto: int | None = None) -> Iterator[Envelope]:
+    def rows(self, after: int = 0, upto: int | None = None) -> Iterator[PlacedRow]:
         """
-        Yield envelopes after a position.
+        Yield rows after a position.
+        """
+        ...
+
+
+class States(Protocol):
+    """
+    Be the whole states of a recording.
+    """
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """
+        Return where there are states.
+        """
+        ...
+
+    def at(self, position: int, schema: str) -> bytes | None:
+        """
+        Return the state of a schema at a position, None when there is none.
         """
         ...
 
@@ -59,12 +81,15 @@ class Difference:
 class VerifyResult:
     """
     Hold the outcome: counts, and the first differences in order of position.
+
+    ``states`` counts the recorded states that were compared with the folded one.
     """
 
     events: int = 0
     steps: int = 0
     sessions: int = 0
     decisions: int = 0
+    states: int = 0
     difference_count: int = 0
     differences: list[Difference] = field(default_factory=list)
 
@@ -88,14 +113,14 @@ Start = Callable[[int], tuple[Core, int]]
 """Gives a core for a position: folded up to a boundary not after it, which is returned too."""
 
 
-def steps_of(envelopes: Iterable[Envelope]) -> Iterator[list[Envelope]]:
+def steps_of(rows: Iterable[PlacedRow]) -> Iterator[list[PlacedRow]]:
     """
     Yield whole steps. What is left after the last end of a step is a step too.
     """
-    step: list[Envelope] = []
-    for envelope in envelopes:
-        step.append(envelope)
-        if envelope.ends_step:
+    step: list[PlacedRow] = []
+    for row in rows:
+        step.append(row)
+        if ends_step(row[4]):
             yield step
             step = []
     if step:
@@ -103,7 +128,7 @@ def steps_of(envelopes: Iterable[Envelope]) -> Iterator[list[Envelope]]:
 
 
 def verify(
-    log: ReadableLog,
+    log: RowLog,
     *,
     plugins: Plugins | None = None,
     make_core: Callable[[Plugins | None], Core] = Core,
@@ -111,6 +136,7 @@ def verify(
     after: int = 0,
     upto: int | None = None,
     start: Start | None = None,
+    states: States | None = None,
 ) -> VerifyResult:
     """
     Re-decide a whole log, or the whole steps after a position up to another.
@@ -124,12 +150,13 @@ def verify(
         upto: The last position; None for the log's end.
         start: Gives a core for a position, such as a ladder of snapshots does; without it the log
             is folded from its beginning.
+        states: Recorded states, each of which must be the folded one; None for none.
 
     Raises:
         Corrupt: The log doesn't check.
     """
     found = start or (lambda _position: (make_core(plugins), 0))
-    return _Verification(log, found, on_progress).run(after, upto)
+    return _Verification(log, found, on_progress, states).run(after, upto)
 
 
 class _Verification:
@@ -137,48 +164,56 @@ class _Verification:
 
     def __init__(
         self,
-        log: ReadableLog,
+        log: RowLog,
         start: Start,
         on_progress: Callable[[int], None] | None,
+        states: States | None,
     ) -> None:
         self._log = log
         self._start = start
         self._on_progress = on_progress
+        self._states = states
+        self._state_positions = frozenset(() if states is None else states.positions)
         self._result = VerifyResult()
         self._said = 0
 
+    # hot: the rate of re-deciding needs it.
     def run(self, after: int, upto: int | None) -> VerifyResult:
         """
         Re-decide the steps after one position up to another.
         """
         self._core, position = self._start(after)
-        for step in steps_of(self._log.read(position, upto)):
-            if step[-1].position <= after:
+        result = self._result
+        for step in steps_of(self._log.rows(position, upto)):
+            last = step[-1][0]
+            if last <= after:
                 if not self._applied(step):
                     break
                 continue
-            if upto is not None and not step[-1].ends_step:
+            if upto is not None and not ends_step(step[-1][4]):
                 break
-            self._result.steps += 1
-            self._result.events += len(step)
-            is_session = type(step[0].event) is SessionHeld
+            result.steps += 1
+            result.events += len(step)
+            is_session = step[0][3] == SESSION_HELD
             if not (self._re_decided(step) if is_session else self._applied(step)):
                 break
-            self._say_progress(step[-1].position)
-        return self._result
+            if last in self._state_positions:
+                self._compare_state(last)
+            self._say_progress(last)
+        return result
 
-    def _applied(self, step: list[Envelope]) -> bool:
+    def _applied(self, step: list[PlacedRow]) -> bool:
         """
         Apply recorded inputs; an event that can't follow what was recorded before is a difference,
         and the last.
         """
-        for envelope in step:
+        for row in step:
+            stamped = decode(*row).stamped()
             try:
-                self._core.apply(envelope.stamped())
+                self._core.apply(stamped)
             except Exception as error:  # noqa: BLE001 - an altered log may break any rule; it is reported
                 words = f"it can't follow: {type(error).__name__}: {error}"
-                recorded = _words(envelope.stamped())
-                self._result.add(Difference(envelope.position, envelope.stream, recorded, words))
+                self._result.add(Difference(row[0], row[1], _words(stamped), words))
                 return False
         return True
 
@@ -187,7 +222,7 @@ class _Verification:
             self._said = position
             self._on_progress(position)
 
-    def _re_decided(self, step: list[Envelope]) -> bool:
+    def _re_decided(self, step: list[PlacedRow]) -> bool:
         """
         Hold the session again and compare; on a difference go on from the recorded decisions.
 
@@ -197,26 +232,44 @@ class _Verification:
         result = self._result
         result.sessions += 1
         result.decisions += len(step) - 1
-        recorded = [envelope.stamped() for envelope in step]
         try:
-            made = self._core.session(step[0].time_us)
+            made = self._core.session(time_us_of(step[0][4]))
         except Exception as error:  # noqa: BLE001 - as above
             words = f"the core fails: {type(error).__name__}: {error}"
-            result.add(Difference(step[0].position, step[0].stream, _words(recorded[0]), words))
+            recorded = _words(decode(*step[0]).stamped())
+            result.add(Difference(step[0][0], step[0][1], recorded, words))
             return self._fold_afresh(step)
-        if made == recorded:
+        if [row[1:] for row in step] == encode_all(made):
             return True
-        result.add(self._difference(step, recorded, made))
+        # The same event may have been written otherwise by an older schema version of its class.
+        envelopes = [decode(*row) for row in step]
+        before = [envelope.stamped() for envelope in envelopes]
+        if made == before:
+            return True
+        result.add(self._difference(envelopes, before, made))
         return self._fold_afresh(step)
 
-    def _fold_afresh(self, step: list[Envelope]) -> bool:
+    def _compare_state(self, position: int) -> None:
+        """
+        Compare a recorded state with the folded one.
+        """
+        assert self._states is not None
+        state = self._states.at(position, SCHEMA)
+        if state is None:
+            return
+        self._result.states += 1
+        if state != self._core.snapshot():
+            words = "the state that the events before it give is another one"
+            self._result.add(Difference(position, "", "a whole state", words, self._why()))
+
+    def _fold_afresh(self, step: list[PlacedRow]) -> bool:
         """
         Fold the log anew up to and with a step: a core that has decided otherwise can't be used any
         more.
         """
-        before = step[0].position - 1
+        before = step[0][0] - 1
         self._core, position = self._start(before)
-        earlier = steps_of(self._log.read(position, before))
+        earlier = steps_of(self._log.rows(position, before))
         return all(self._applied(one) for one in earlier) and self._applied(step)
 
     def _difference(

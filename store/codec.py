@@ -242,6 +242,15 @@ def time_us_of(state: bytes) -> int:
     return int(found.group(1))
 
 
+def ends_step(state: bytes) -> bool:
+    """
+    Say whether a stored event is the last of its step, without decoding the rest.
+
+    Quotes within a text are escaped, so the first name "e" is the one of the state itself.
+    """
+    return state.find(b',"l":0', 0, state.find(b',"e":{')) < 0
+
+
 def _short(error: Exception) -> str:
     """
     Return the first line of an error's text, with its kind.

@@ -27,7 +27,7 @@ from domain.errors import (
 )
 from domain.event import Event
 from store.archive import SEGMENT_EVENTS, archive, prunable, prune
-from store.codec import decode, encode_all, encode_checked, time_us_of
+from store.codec import PlacedRow, decode, encode_all, encode_checked, time_us_of
 from store.embedded.environment import acquire
 from store.embedded.journal import Journal
 from store.embedded.marker import MARKER_FILE
@@ -262,6 +262,14 @@ class EventLog:
         with translated():
             for columns in self._engine.columns(after, upto):
                 yield from map(decode, *columns)
+
+    def rows(self, after: int = 0, upto: int | None = None) -> Iterator[PlacedRow]:
+        """
+        Yield the same as rows: position, stream, version, type code and state, not decoded.
+        """
+        with translated():
+            for columns in self._engine.columns(after, upto):
+                yield from zip(*columns, strict=True)
 
     def read_stream(self, stream: str, after_version: int = 0) -> Iterator[Envelope]:
         """

@@ -1,9 +1,10 @@
 """
 Export a log as JSON lines and import it again: exact inverses, down to the head digest.
 
-The first line is a HEADER, every other one an EVENT or, when the core made it, a DECISION. An event
-that a commit ends with says so, and the payload stands as it is stored, so that the same frames
-come out again. ``FORMAT.md`` describes the fields.
+The first line is a HEADER, every other one an EVENT or, when the core made it, a DECISION; SNAPSHOT
+lines of a recording (``store.recordings``) are passed over. An event that a commit ends with says
+so, and the payload stands as it is stored, so that the same frames come out again. ``FORMAT.md``
+describes the fields.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ from store.translation import translated
 Kind = TypeVar("Kind", str, int, bool)
 
 RECORDING_FORMAT = 1
-LINE_MAX = 64 << 20
+LINE_MAX = 1 << 30
+"""No line is longer: a snapshot is one line."""
+
+SNAPSHOT_BEGINS = b'{"SNAPSHOT":'
 _PAYLOAD = b',"payload":'
 _fields = re.compile(rb'\{"(EVENT|DECISION)":(\{.*)\}\n?', re.DOTALL).fullmatch
 
@@ -55,7 +59,8 @@ class RecordingHeader:
         format: Version of the lines' form.
         log_id: The log's identity.
         first_position: Position of the first event line.
-        events: How many event lines there are.
+        events: How many event lines there are; None for all up to the file's end, as in a recording
+            that was begun on a running scheduler.
         epoch: The log's epoch.
         head_digest: Digest at the last event, in hexadecimal, "" when the lines are no whole log.
     """
@@ -63,7 +68,7 @@ class RecordingHeader:
     format: int
     log_id: str
     first_position: int
-    events: int
+    events: int | None
     epoch: int
     head_digest: str
 
@@ -109,7 +114,7 @@ def export_log(path: Path, target: Path) -> RecordingHeader:
             header = RecordingHeader(
                 RECORDING_FORMAT, environment.log_id, 1, head.position, epoch, head.digest.hex()
             )
-            with _created(target) as file:
+            with created(target) as file:
                 file.write(header.line())
                 for decoded in journal.iter_frames(0, head.position or None):
                     file.write(b"".join(_frame_lines(decoded)))
@@ -186,7 +191,8 @@ def read_header_line(line: bytes) -> RecordingHeader:
         ) from None
     for name in RecordingHeader.__slots__:
         wanted = str if name in ("log_id", "head_digest") else int
-        if type(getattr(header, name)) is not wanted:
+        is_open_ended = name == "events" and header.events is None
+        if type(getattr(header, name)) is not wanted and not is_open_ended:
             raise Corrupt(
                 "schema", None, f"{name} of type {wanted.__name__}", getattr(header, name)
             )
@@ -216,13 +222,13 @@ def read_event_line(line: bytes, *, position: int) -> RecordedEvent:
         else:
             state = join_state(_parts(fields, body[at + len(_PAYLOAD) : -1]))
         row = (
-            _typed(fields, "stream", str),
-            _typed(fields, "version", int),
-            _typed(fields, "type", str),
+            typed(fields, "stream", str),
+            typed(fields, "version", int),
+            typed(fields, "type", str),
             state,
         )
-        place, epoch = _typed(fields, "position", int), _typed(fields, "epoch", int)
-        event = RecordedEvent(place, row, epoch, _typed(fields, "ends_commit", bool))
+        place, epoch = typed(fields, "position", int), typed(fields, "epoch", int)
+        event = RecordedEvent(place, row, epoch, typed(fields, "ends_commit", bool))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         said = f"{type(error).__name__}: {error}"[:200]
         raise Corrupt("schema", position, "an EVENT or DECISION line", said) from None
@@ -237,12 +243,12 @@ def _parts(fields: dict[str, object], payload: bytes) -> Parts:
     Return the parts of a state from a line's fields.
     """
     return Parts(
-        _typed(fields, "time_us", int), _typed(fields, "actor", str), _typed(fields, "cause", str),
-        _typed(fields, "schema", int), _typed(fields, "ends_step", bool), payload,
+        typed(fields, "time_us", int), typed(fields, "actor", str), typed(fields, "cause", str),
+        typed(fields, "schema", int), typed(fields, "ends_step", bool), payload,
     )  # fmt: skip
 
 
-def _typed(fields: dict[str, object], name: str, kind: type[Kind]) -> Kind:
+def typed(fields: dict[str, object], name: str, kind: type[Kind]) -> Kind:
     """
     Return a field of exactly a type.
     """
@@ -273,7 +279,8 @@ def import_log(source: Path, directory: Path) -> RecordingHeader:
         with opened(source) as file:
             header = read_header_line(file.readline(LINE_MAX))
             if header.first_position != 1 or not header.head_digest:
-                raise Corrupt("gap", 1, "a whole log", f"lines from {header.first_position} on")
+                found = f"a part of one, from position {header.first_position} on"
+                raise Corrupt("gap", 1, "a whole log", found)
             _build(file, header, building)
         _put_in_place(building, directory)
     finally:
@@ -288,6 +295,8 @@ def _build(file: IO[bytes], header: RecordingHeader, directory: Path) -> None:
     with LogBuilder(directory, log_id=header.log_id) as builder:
         position, commit = 0, []
         while line := file.readline(LINE_MAX):
+            if line.startswith(SNAPSHOT_BEGINS):
+                continue
             event = read_event_line(line, position=position + 1)
             stream, version, topic, state = event.row
             decode(event.position, str(stream), version, topic, state)
@@ -325,7 +334,7 @@ def write_rest(target: Path, log_id: str, found: Salvage) -> int:
     """
     first = found.rest[0].header.first_position
     count = sum(each.header.events for each in found.rest)
-    with _created(target) as file:
+    with created(target) as file:
         file.write(RecordingHeader(RECORDING_FORMAT, log_id, first, count, 0, "").line())
         for each in found.rest:
             for row in each.rows():
@@ -363,7 +372,7 @@ def opened(source: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _created(target: Path) -> Iterator[IO[bytes]]:
+def created(target: Path) -> Iterator[IO[bytes]]:
     """
     Create a file whole or not at all, compressed by its name, synced.
 

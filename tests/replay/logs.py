@@ -5,6 +5,7 @@ Hold events in a plain list: the smallest log that replay can read.
 from __future__ import annotations
 
 from domain.envelope import Envelope
+from store.codec import encode
 
 
 class ListLog:
@@ -34,6 +35,9 @@ class ListLog:
     def read(self, after=0, upto=None):
         last = self.head() if upto is None else upto
         return iter([one for one in self.events if after < one.position <= last])
+
+    def rows(self, after=0, upto=None):
+        return ((one.position, *encode(one.stamped())) for one in self.read(after, upto))
 
     def read_stream(self, stream, after_version=0):
         return iter([

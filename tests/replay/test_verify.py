@@ -20,6 +20,7 @@ from replay.verify import verify
 from replay.workloads.swf import read_swf
 from store.log import EventLog
 from tests.literal import LiteralFcfs
+from tests.replay.logs import ListLog
 
 TRACE = "".join(
     f"{number} {number} -1 {20 + number % 7} {1 + number % 5} -1 -1 {1 + number % 5}"
@@ -112,11 +113,7 @@ def test_a_decision_that_was_altered_is_found_at_its_position(log: EventLog) -> 
     moved = event.model_copy(update={"allocation": allocation.model_copy(update={"runs": (run,)})})
     envelopes[place] = envelopes[place]._replace(event=moved)
 
-    class Altered:
-        def read(self, after: int = 0, upto: int | None = None) -> object:
-            return iter(envelopes[after:upto])
-
-    result = verify(Altered())  # type: ignore[arg-type]
+    result = verify(ListLog(envelope.stamped() for envelope in envelopes))
 
     assert envelopes[place].position == result.differences[0].position
 

@@ -20,9 +20,10 @@ from store.heads import sign as signed
 from store.log import EventLog
 from store.repair import repair
 from store.snapshots import SnapshotStore
-from store.transfer import export_log, import_log
+from store.transfer import RecordingHeader, export_log, import_log
 from tools.cli.log_places import snapshot_directory
 from tools.cli.options import examples
+from tools.cli.replay_state import AT_HELP
 
 PATH = click.Path(path_type=Path)
 LOG = click.argument("log", metavar="LOG", type=PATH)
@@ -52,20 +53,72 @@ def report(fields: dict[str, object], text: str, *, as_json: bool) -> None:
     click.echo(json.dumps(fields) if as_json else text)
 
 
-@click.command("export", epilog=examples("xce log export run1 run1.jsonl.zst"))
-@LOG
+@click.command(
+    "export",
+    epilog=examples(
+        "xce log export run1 run1.jsonl.zst",
+        "xce log export run1 evening.jsonl --from 2026-11-29T18:00:00 --to 2026-11-29T19:00:00",
+        after="A part of a log begins with the state before it, so that it replays by itself.\n"
+        "Next: xce replay verify FILE; or xce log import FILE NEW, of a whole log.",
+    ),
+)
+@click.argument("log", metavar="LOG|RECORDING", type=PATH)
 @click.argument("file", metavar="FILE", type=PATH)
+@click.option("--from", "first", metavar="POSITION|TIME", help=f"Begin here. {AT_HELP}")
+@click.option("--to", "last", metavar="POSITION|TIME", help="End here.")
+@click.option("--states-every", "every", type=click.IntRange(min=1), metavar="EVENTS",
+              help="Write the whole state every so many events too.")
 @options_json
-def log_export(log: Path, file: Path, *, as_json: bool) -> None:
+def log_export(
+    log: Path, file: Path, *, first: str | None, last: str | None, every: int | None, as_json: bool
+) -> None:
     """
-    Write a log to FILE as JSON lines (.gz and .zst compress).
+    Write a log, or a part of it, to FILE as JSON lines (.gz and .zst compress).
     """
-    header = export_log(log, file)
+    is_part = first is not None or last is not None or every is not None or log.is_file()
+    header = _record(log, file, first, last, every) if is_part else export_log(log, file)
     report(
-        {"log_id": header.log_id, "events": header.events, "head_digest": header.head_digest},
-        f"{header.events} events of the log {header.log_id} written to {file}.",
+        {
+            "log_id": header.log_id, "first_position": header.first_position,
+            "events": header.events, "head_digest": header.head_digest,
+        },
+        f"{header.events} events of the log {header.log_id} from position "
+        f"{header.first_position} written to {file}.",
         as_json=as_json,
-    )
+    )  # fmt: skip
+
+
+def _record(
+    log: Path, file: Path, first: str | None, last: str | None, every: int | None
+) -> RecordingHeader:
+    # The states need the whole core; whole logs are copied without it.
+    from replay.moments import before_of, parse_moment, position_of
+    from replay.recordings import first_of, open_history, record
+
+    with open_history(log) as history:
+        after = first_of(history) - 1
+        if first is not None:
+            after = max(after, before_of(history, parse_moment("--from", first)))
+        upto = position_of(history, parse_moment("--to", last or "end"), field="--to")
+        if upto < after:
+            raise Refused("--to", "must not be before --from", last)
+        return record(history, file, after=after, upto=upto, every=every)
+
+
+@click.command(
+    "schema",
+    epilog=examples(
+        "xce log schema > recording.schema.json",
+        after="It describes one line; each line of a file is checked by itself.",
+    ),
+)
+def log_schema() -> None:
+    """
+    Print the JSON Schema of the lines of exported logs and recordings.
+    """
+    from replay.recording_schema import recording_schema
+
+    click.echo(json.dumps(recording_schema(), indent=1))
 
 
 @click.command("import", epilog=examples("xce log import run1.jsonl.zst run2"))
@@ -255,6 +308,6 @@ def log_make_key(file: Path) -> None:
 
 
 COMMANDS = (
-    log_export, log_import, log_repair, log_backup, log_compact, log_archive, log_prune, log_head,
-    log_check_head, log_make_key,
+    log_export, log_import, log_schema, log_repair, log_backup, log_compact, log_archive, log_prune,
+    log_head, log_check_head, log_make_key,
 )  # fmt: skip

@@ -16,6 +16,7 @@ import click
 from tools.cli import replay_branch, replay_debug, replay_state
 from tools.cli.options import json_option
 from tools.cli.output import counted, say, say_json
+from tools.collecting import collect_rarely
 
 if TYPE_CHECKING:
     from replay.verify import VerifyResult
@@ -29,7 +30,8 @@ DIFFERENT = 1
 Examples:
   xce replay verify ~/.local/state/xce
   xce replay state run1 --at 4711 job:12
-LOG is the directory of a log, or of a cluster; none of these commands changes it.
+LOG is the directory of a log, or of a cluster; none of these commands changes it. All but branch
+and diff also take a recording: a file of xce log export, or of xce scheduler record.
 """)
 def replay() -> None:
     """
@@ -51,6 +53,7 @@ Examples:
   xce replay verify ~/.local/state/xce      also while its scheduler runs
   xce replay verify run1 --json | jq .differences
   xce replay verify run1 --from 2026-11-29T18:00:00 --to 2026-11-29T19:00:00
+  xce replay verify evening.jsonl           a recording, also its states
 Exit status: 0 when every decision is the same, 1 when one differs, 4 when the log is corrupt.
 A difference under the same policy is a fault of XCE: report it with its position.
 Next, for the bytes themselves: xce log verify LOG.
@@ -68,26 +71,30 @@ def verify(
     """
     Decide every session of a log again, and report what differs.
 
-    LOG is the directory of a log, or of a cluster.
+    LOG is the directory of a log, or of a cluster, or a recording.
     """
     from replay.at import ladder_of
     from replay.moments import before_of, parse_moment, position_of
     from replay.plugins import found_plugins
+    from replay.recordings import Recording, first_of, open_history
     from replay.verify import verify as decide_again
-    from store.log import EventLog
 
     shown = sys.stderr.isatty() if progress is None else progress
-    with EventLog.open(log, writable=False) as opened, _bar(opened.head(), shown=shown) as step:
-        after = 0 if first is None else before_of(opened, parse_moment("--from", first))
+    plugins = found_plugins()
+    with open_history(log) as opened, _bar(opened.head(), shown=shown) as step:
+        after = first_of(opened) - 1
+        if first is not None:
+            after = max(after, before_of(opened, parse_moment("--from", first)))
         upto = position_of(opened, parse_moment("--to", last), field="--to")
-        start = None if first is None else ladder_of(opened, on_progress=step).start
+        collect_rarely()
         result = decide_again(
             opened,
-            plugins=found_plugins(),
+            plugins=plugins,
             on_progress=step,
             after=after,
             upto=upto,
-            start=start,
+            start=ladder_of(opened, plugins=plugins, on_progress=step).start if after else None,
+            states=opened.snapshots if isinstance(opened, Recording) else None,
         )
     if as_json:
         say_json({**asdict(result), "is_same": result.is_same})
@@ -116,6 +123,8 @@ def _show(result: VerifyResult) -> None:
     say(f"{counted(result.events, 'event')} in {counted(result.steps, 'step')}; "
         f"{counted(result.sessions, 'session')} with {counted(result.decisions, 'decision')} "
         f"decided again.")
+    if result.states:
+        say(f"{counted(result.states, 'recorded state')} compared with the one of the events.")
     if result.is_same:
         say("Every decision is the same.")
         return

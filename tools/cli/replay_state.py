@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from domain.errors import Refused
 from tools.cli.options import json_option
 from tools.cli.output import counted, say, say_json, table
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from projections.scheduling.core import Core
     from replay.at import Ladder, Moment
     from replay.bisect import Hit
-    from store.log import EventLog
+    from replay.recordings import History
 
 JOBS_SHOWN = 50
 CHANGES_SHOWN = 200
@@ -33,7 +34,7 @@ AT_HELP = "A position, a time in UTC (2026-11-29T18:30:00), Unix seconds (@1234.
 
 def log_argument(command: Callable[..., object]) -> Callable[..., object]:
     """
-    Add LOG: the directory of a log, or of a cluster.
+    Add LOG: the directory of a log, or of a cluster; or a recording where the command takes one.
     """
     return click.argument("log", metavar="LOG", type=click.Path(path_type=Path))(command)
 
@@ -98,9 +99,9 @@ def state(
 
     A position inside a step means the boundary before it: only between steps there is a state.
     """
-    from store.log import EventLog
+    from replay.recordings import open_history
 
-    with EventLog.open(log, writable=False) as opened:
+    with open_history(log) as opened:
         if other is not None:
             return _differences(
                 opened, (moment, other), entity, progress=progress, as_json=as_json
@@ -119,7 +120,7 @@ def state(
     return 0
 
 
-def _found(log: EventLog, text: str, field: str, *, progress: bool | None) -> Moment:
+def _found(log: History, text: str, field: str, *, progress: bool | None) -> Moment:
     from replay.moments import parse_moment, position_of
 
     position = position_of(log, parse_moment(field, text), field=field)
@@ -127,7 +128,7 @@ def _found(log: EventLog, text: str, field: str, *, progress: bool | None) -> Mo
         return _ladder(log, step).at(position)
 
 
-def _ladder(log: EventLog, step: Callable[[int], None] | None) -> Ladder:
+def _ladder(log: History, step: Callable[[int], None] | None) -> Ladder:
     from replay.at import ladder_of
 
     return ladder_of(log, on_progress=step)
@@ -231,7 +232,7 @@ def _show_jobs(core: Core) -> None:
 
 
 def _differences(
-    log: EventLog, texts: tuple[str, str], entity: str | None, *, progress: bool | None,
+    log: History, texts: tuple[str, str], entity: str | None, *, progress: bool | None,
     as_json: bool,
 ) -> int:
     """
@@ -283,12 +284,14 @@ def check(log: Path, *, every: int, progress: bool | None, as_json: bool) -> int
     at sampled steps the whole state is rebuilt from its own snapshot.
     """
     from replay.check import check as run_check
-    from store.log import EventLog
+    from replay.recordings import first_of, open_history
 
     with (
-        EventLog.open(log, writable=False) as opened,
+        open_history(log) as opened,
         bar(opened.head(), "checking", shown=progress) as step,
     ):
+        if first_of(opened) > 1:
+            raise Refused("LOG", "must be a whole log: what came before isn't known", str(log))
         result = run_check(opened, sample_events=every, on_progress=step)
     if as_json:
         say_json({**asdict(result), "is_good": result.is_good})
@@ -345,11 +348,13 @@ def bisect(
     from replay.bisect import first_hold
     from replay.conditions import Condition
     from replay.moments import before_of, parse_moment, position_of
-    from store.log import EventLog
+    from replay.recordings import first_of, open_history
 
     wanted = Condition(condition, field="CONDITION")
-    with EventLog.open(log, writable=False) as opened:
-        after = 0 if first is None else before_of(opened, parse_moment("--from", first))
+    with open_history(log) as opened:
+        after = first_of(opened) - 1
+        if first is not None:
+            after = max(after, before_of(opened, parse_moment("--from", first)))
         upto = position_of(opened, parse_moment("--to", last), field="--to")
         with bar(upto, "looking", shown=progress) as step:
             hit = first_hold(

@@ -10,6 +10,7 @@ import pytest
 
 from domain.commands import DefineLimit, MoveJob
 from domain.limits import LimitAmount, LimitSpec
+from domain.units import show_time
 from store.log import EventLog
 from tests.scenario import Scenario
 from tools.cli.main import run
@@ -134,6 +135,19 @@ def test_the_past_is_told_as_it_was_told_then(life, ask, tmp_path):
     assert "doesn't wait: it ran on h1 and ended well." in ended
     assert "Ran instead  3 jobs" in ended
     assert "at last: not enough slots: 1 host" in ended
+
+
+def test_a_time_means_the_last_position_of_that_time(life, ask, tmp_path):
+    """
+    People know when, programs know where.
+    """
+    directory = written(life, tmp_path)
+    low, at_us = life.ids["low"], told(ask, directory, life.ids["low"])["since_us"]
+    position = max(place for place, one in enumerate(life.log, 1) if one.time_us <= at_us)
+
+    by_time = ask(directory, low, "--at", show_time(at_us))
+
+    assert by_time == ask(directory, low, "--at", position)
 
 
 def test_the_intervals_sum_to_the_wait(life, ask, tmp_path):

@@ -249,35 +249,3 @@ def _end_of(reading: Reading, job_id: str) -> str:
     elif row["exit_code"] is not None:
         how = f"it ended with exit code {row['exit_code']}"
     return f"{how} ({row['end_reason']})." if row["end_reason"] else f"{how}."
-
-
-def may_read(directory: Path) -> bool:
-    """
-    Say whether there is a log that whoever asks may read.
-    """
-    import os
-
-    from domain.errors import StoreUnavailable
-    from store.embedded.preflight import DATA_FILE
-    from store.info import is_log, log_directory
-
-    try:
-        place = log_directory(directory)
-        return is_log(place) and os.access(place / DATA_FILE, os.R_OK)
-    except StoreUnavailable:
-        return False
-
-
-def events_behind(directory: Path) -> int:
-    """
-    Return how many events the tables are behind the log, without bringing them up.
-    """
-    from projections.audit.reading import Reading
-    from tools.cli.audit import opened
-
-    with opened(directory) as (log, place):
-        current = place.current()
-        if current is None:
-            return log.head()
-        with Reading(current) as reading:
-            return log.head() - reading.position()

@@ -94,15 +94,41 @@ class Core:
             InvariantBroken: Its version or time doesn't follow what was applied before.
         """
         stored = self.state.stored
-        stream = stamped.stream
-        version = stored.versions.get(stream, 0) + 1
+        version = self.state.next_version(stamped.stream)
         if stamped.version != version or stamped.time_us < stored.time_us:
-            rule = f"version {version} at or after {stored.time_us} follows in {stream}"
+            rule = f"version {version} at or after {stored.time_us} follows in {stamped.stream}"
             raise InvariantBroken(rule, f"got version {stamped.version} at {stamped.time_us}")
-        event = stamped.event
+        self._fold(stamped)
+
+    def take(self, found: NewEvents, *, actor: str, cause: str, now_us: int) -> list[Stamped]:
+        """
+        Stamp the events that a command gave, and fold them as one step.
+
+        Args:
+            found: What ``handle`` returned, not empty.
+            actor: On whose behalf.
+            cause: Id of the command, "" when there is none.
+            now_us: The driver's stamp, not before the last one.
+        """
+        self._check_time(now_us)
+        versions, last, made = self.state.stored.versions, len(found) - 1, []
+        for place, (stream, event) in enumerate(found):
+            version = versions.get(stream, 0) + 1
+            stamped = Stamped(stream, version, now_us, actor, cause, event, place == last)
+            self._fold(stamped)
+            made.append(stamped)
+        return made
+
+    def _check_time(self, now_us: int) -> None:
+        stored = self.state.stored
+        if now_us < stored.time_us:
+            raise InvariantBroken("stamps never fall", f"{now_us} after {stored.time_us}")
+
+    def _fold(self, stamped: Stamped) -> None:
+        stored, event = self.state.stored, stamped.event
         APPLY[type(event)](self.state, stamped, event)
         # Forgetting its jobs drops their versions; the stream of the event itself always stays.
-        stored.versions[stream] = version
+        stored.versions[stamped.stream] = stamped.version
         stored.time_us = stamped.time_us
         stored.events += 1
         if type(event) in SAY_WHO_PICKS:
@@ -132,27 +158,27 @@ class Core:
         stored = self.state.stored
         if stored.cluster is None:
             return []
+        self._check_time(now_us)
         made: list[Stamped] = []
+        versions, number = stored.versions, stored.session_number + 1
+        cause = f"session {number}"
+
+        def stamp(stream: str, event: Event) -> None:
+            version = versions.get(stream, 0) + 1
+            stamped = Stamped(stream, version, now_us, "", cause, event, ends_step=False)
+            self._fold(stamped)
+            made.append(stamped)
 
         def decide(stream: str, event: Event) -> None:
             if not made:
-                number = stored.session_number + 1
-                self._stamp(made, SESSION, SessionHeld(number=number), now_us)
-            self._stamp(made, stream, event, now_us)
+                stamp(SESSION, SessionHeld(number=number))
+            stamp(stream, event)
 
         complete = Session(self.state, self._runner, decide, now_us).hold()
         self.is_cut_short = not complete
         if made:
             made[-1] = made[-1]._replace(ends_step=True)
         return made
-
-    def _stamp(self, made: list[Stamped], stream: str, event: Event, now_us: int) -> None:
-        stored = self.state.stored
-        cause = f"session {stored.session_number + (not made)}"
-        version = stored.versions.get(stream, 0) + 1
-        stamped = Stamped(stream, version, now_us, "", cause, event, ends_step=False)
-        self.apply(stamped)
-        made.append(stamped)
 
     def next_wakeup(self, now_us: int) -> int | None:
         """

@@ -19,7 +19,7 @@ from domain.jobs import JobSpec
 from domain.limits import COUNTED, JOBS, SLOTS, TASKS, Basis, LimitCharge
 from domain.reasons import PendReason
 from domain.resreq.syntax import Per
-from domain.windows import is_open, next_change_us
+from domain.windows import Windows, is_open, next_change_us
 from projections.scheduling.budgets import (
     PLENTY,
     Budget,
@@ -61,6 +61,7 @@ class Limits:
         self._charged: dict[str, tuple[Budget, ...]] = {}
         self._most: dict[Rule, tuple[int, Column, Column]] = {}
         self._shut: frozenset[str] = frozenset()
+        self._timed: list[tuple[Rule, Windows]] = []
         self.rules = Rules([], Membership({}))
         self.define(())
 
@@ -83,6 +84,9 @@ class Limits:
             ],
             Membership(stored.groups),
         )
+        self._timed = [
+            (rule, rule.windows) for rule in self.rules.every if rule.windows is not None
+        ]
         for memory in (self._used, self._used_on, self._charged, self._most):
             memory.clear()
         for job in live:
@@ -322,11 +326,9 @@ class Limits:
         Returns:
             Whether that has changed, so that jobs may start that couldn't before.
         """
-        shut = frozenset(
-            rule.name
-            for rule in self.rules.every
-            if rule.windows is not None and not is_open(rule.windows, now_us)
-        )
+        if not self._timed and not self._shut:
+            return False
+        shut = frozenset(rule.name for rule, windows in self._timed if not is_open(windows, now_us))
         changed, self._shut = shut != self._shut, shut
         return changed
 

@@ -17,6 +17,7 @@ from domain.job_states import JobState
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.orders import Orders
 from projections.scheduling.pickers.lists import held_back
+from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
 from projections.scheduling.placement.shortages import identity_of
 from projections.scheduling.preemption import Preemption
@@ -28,6 +29,7 @@ from projections.scheduling.readiness import (
     note_windows,
 )
 from projections.scheduling.records import JobRecord
+from projections.scheduling.request import Request
 from projections.scheduling.resumption import Resumption
 from projections.scheduling.state import State
 from projections.scheduling.status import with_status
@@ -67,10 +69,10 @@ class Session:
         self._runner = runner
         self._decide = decide
         self._now_us = now_us
+        self._settings = state.settings()
         self._dispatches = 0
-        self._left = state.settings().session_max_decisions
+        self._left = self._settings.session_max_decisions
         self._unsat: dict[str, int] = {}
-        self._preemption = Preemption(state, runner, self._decided, now_us)
 
     def hold(self) -> bool:
         """
@@ -80,28 +82,15 @@ class Session:
             Whether it ran to its end; False when it stopped at the most decisions of a session.
         """
         state = self._state
-        state.session_us = self._now_us
-        changed = note_windows(state, self._now_us)
-        if state.timed_hosts:
-            state.note_hosts(self._now_us)
-        changed = changed or state.settings().preemption.opens_with_time
-        if state.limits.note_time(self._now_us) or changed:
-            state.capacity.freed += 1
+        self._note_time()
         if state.put_back:
             state.consider_put_back()
         if state.has_orders_to_give(self._now_us):
             Orders(state, self._decided, self._now_us).carry_out()
         became_ready = self._check_readiness() if state.unchecked else []
         if state.keepers:
-            self._preemption.end_idle_holds()
-        picker = state.picker
-        picker.begin_session()
-        while self._left > 0 and (job := picker.next_job()) is not None:
-            if self._place(job):
-                picker.on_dispatch(job)
-            else:
-                picker.on_pend(job)
-        picker.end_session()
+            self._preemption().end_idle_holds()
+        self._try_jobs(state.picker)
         if self._left <= 0:
             return False
         if state.victims:
@@ -109,8 +98,38 @@ class Session:
         if became_ready:
             self._leave_old_reasons(became_ready)
         self._note_blocker()
-        self._forget_jobs()
+        if self._left < self._settings.session_max_decisions:
+            self._forget_jobs()
         return not state.put_back
+
+    def _note_time(self) -> None:
+        """
+        Note what the moment itself opens or shuts.
+        """
+        state, now_us = self._state, self._now_us
+        state.session_us = now_us
+        changed = note_windows(state, now_us) if state.has_windows or state.windows_open else False
+        if state.timed_hosts:
+            state.note_hosts(now_us)
+        changed = changed or self._settings.preemption.opens_with_time
+        if state.limits.note_time(now_us) or changed:
+            state.capacity.freed += 1
+
+    def _try_jobs(self, picker: JobPicker) -> None:
+        """
+        Try the jobs in the order of the picker.
+        """
+        picker.begin_session()
+        next_job, place = picker.next_job, self._place
+        while self._left > 0 and (job := next_job()) is not None:
+            if place(job):
+                picker.on_dispatch(job)
+            else:
+                picker.on_pend(job)
+        picker.end_session()
+
+    def _preemption(self) -> Preemption:
+        return Preemption(self._state, self._runner, self._decided, self._now_us)
 
     def _decided(self, stream: str, event: Event) -> None:
         self._left -= 1
@@ -136,7 +155,7 @@ class Session:
                 if state.unready.pop(job.stream, None) is not None or not job.reason_set:
                     ready.append(job)
                 state.picker.on_job_push(job)
-            elif reason.code is ReasonCode.JOB_DEP_INVALID and state.settings().end_orphans:
+            elif reason.code is ReasonCode.JOB_DEP_INVALID and self._settings.end_orphans:
                 self._decided(job.stream, JobEnded(why=TERM_ORPHAN_SYSTEM))
             else:
                 state.picker.on_job_state_change(job)
@@ -180,12 +199,13 @@ class Session:
         """
         Try to place one job, and decide what came of it.
         """
-        request = self._state.request_of(job)
+        state = self._state
+        request = state.request_of(job)
         proved = self._unsat.get(request.fingerprint)
         if proved is not None:
             self._pend(job, proved)
             return False
-        outcome = self._try(job)
+        outcome = self._try(job, request)
         if isinstance(outcome, Placed):
             event = JobDispatched(
                 attempt=job.attempt + 1,
@@ -195,9 +215,11 @@ class Session:
             self._dispatches += 1
             self._decided(job.stream, event)
             return True
-        is_open = self._preemption.find(job, outcome)
-        # What is held for the job is part of what it asks for.
-        request = self._state.request_of(job)
+        is_open = False
+        if job.keeps is not None or state.preys_of(job.spec.queue):
+            is_open = self._preemption().find(job, outcome)
+            # What is held for the job is part of what it asks for.
+            request = state.request_of(job)
         try:
             number = self._set_of(request.fingerprint, outcome, job)
         except InvariantBroken:
@@ -205,7 +227,7 @@ class Session:
         except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
             outcome = _failed(failure)
             number = self._set_of(request.fingerprint, outcome, job)
-        if not (outcome.has_failed or is_open or self._state.is_plain):
+        if not (outcome.has_failed or is_open or state.is_plain):
             self._unsat[request.fingerprint] = number
         self._pend(job, number)
         return False
@@ -214,17 +236,19 @@ class Session:
         """
         Return an allocation with what is charged for it.
         """
-        charges = self._state.limits.charges_of(job.spec, allocation)
+        limits = self._state.limits
+        charges = limits.charges_of(job.spec, allocation) if limits.are_any else ()
         return allocation.model_copy(update={"charges": charges}) if charges else allocation
 
-    def _try(self, job: JobRecord) -> Placed | Pending:
-        request = self._state.request_of(job)
-        kept = kept_from_starting(self._state, job, self._now_us)
+    def _try(self, job: JobRecord, request: Request) -> Placed | Pending:
+        state = self._state
+        kept = kept_from_starting(state, job, self._now_us)
         if kept is not None:
             return Pending((kept.code, kept.detail), lambda: (kept,))
         try:
-            ground = self._preemption.ground(job)
-            chain = self._state.settings().allocators
+            is_special = state.keepers or state.victims
+            ground = self._preemption().ground(job) if is_special else None
+            chain = self._settings.allocators
             if ground is not None:
                 return self._runner.place_on(ground, request, chain)
             return self._runner.place(request, chain)
@@ -293,12 +317,9 @@ class Session:
 
     def _forget_jobs(self) -> None:
         """
-        Forget jobs that ended long ago, enough at once, and only when the session is recorded
-        anyway.
+        Forget jobs that ended long ago, enough at once: only in a session that is recorded anyway.
         """
-        settings = self._state.settings()
-        if self._left == settings.session_max_decisions:
-            return
+        settings = self._settings
         before_us = self._now_us - settings.clean_period_us
         numbers = self._state.forgettable(before_us, settings.forget_batch)
         if numbers:

@@ -23,6 +23,7 @@ from projections.scheduling.records import StoredState
 from projections.scheduling.session import Session
 from projections.scheduling.snapshot import SCHEMA, dump_state, load_state
 from projections.scheduling.state import State
+from projections.scheduling.trace_session import Tracing
 from projections.scheduling.wakeups import next_wakeup_us
 
 __all__ = ["SCHEMA", "Core"]
@@ -41,6 +42,7 @@ class Core:
         plain: Decide literally by the specification, slowly: for tests that compare.
 
     ``is_cut_short`` says that the last session stopped at its most decisions and must go on.
+    ``tracing`` writes down how sessions decide, None for not at all; it changes no decision.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Core:
         self.plugins = plugins or Plugins()
         self._plain = plain
         self.is_cut_short = False
+        self.tracing: Tracing | None = None
         self._adopt(stored or StoredState())
 
     def _adopt(self, stored: StoredState) -> None:
@@ -174,7 +177,10 @@ class Core:
                 stamp(SESSION, SessionHeld(number=number))
             stamp(stream, event)
 
-        complete = Session(self.state, self._runner, decide, now_us).hold()
+        tracing = None if self.tracing is None else self.tracing.begin(self.state, now_us)
+        complete = Session(self.state, self._runner, decide, now_us, tracing).hold()
+        if tracing is not None:
+            tracing.finish(is_complete=complete)
         self.is_cut_short = not complete
         if made:
             made[-1] = made[-1]._replace(ends_step=True)

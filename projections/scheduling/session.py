@@ -18,6 +18,7 @@ from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.orders import Orders
 from projections.scheduling.pickers.lists import held_back
 from projections.scheduling.pickers.protocol import JobPicker
+from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
 from projections.scheduling.placement.shortages import identity_of
 from projections.scheduling.preemption import Preemption
@@ -33,6 +34,8 @@ from projections.scheduling.request import Request
 from projections.scheduling.resumption import Resumption
 from projections.scheduling.state import State
 from projections.scheduling.status import with_status
+from projections.scheduling.trace_session import SessionTracing
+from projections.scheduling.trace_writing import Tracer
 from projections.scheduling.watches import order_of
 
 
@@ -62,9 +65,17 @@ class Session:
         runner: Places requests.
         decide: Takes a decision: stamps it and applies it at once.
         now_us: The session's time.
+        tracing: Writes down how jobs are decided, None for not at all.
     """
 
-    def __init__(self, state: State, runner: PlacementRunner, decide: Decide, now_us: int) -> None:
+    def __init__(
+        self,
+        state: State,
+        runner: PlacementRunner,
+        decide: Decide,
+        now_us: int,
+        tracing: SessionTracing | None = None,
+    ) -> None:
         self._state = state
         self._runner = runner
         self._decide = decide
@@ -73,6 +84,8 @@ class Session:
         self._dispatches = 0
         self._left = self._settings.session_max_decisions
         self._unsat: dict[str, int] = {}
+        self._tracing = tracing
+        self._tracer: Tracer | None = None
 
     def hold(self) -> bool:
         """
@@ -120,7 +133,8 @@ class Session:
         Try the jobs in the order of the picker.
         """
         picker.begin_session()
-        next_job, place = picker.next_job, self._place
+        next_job = picker.next_job
+        place = self._place if self._tracing is None else self._place_traced
         while self._left > 0 and (job := next_job()) is not None:
             if place(job):
                 picker.on_dispatch(job)
@@ -129,7 +143,9 @@ class Session:
         picker.end_session()
 
     def _preemption(self) -> Preemption:
-        return Preemption(self._state, self._runner, self._decided, self._now_us)
+        found = Preemption(self._state, self._runner, self._decided, self._now_us)
+        found.tracer = self._tracer
+        return found
 
     def _decided(self, stream: str, event: Event) -> None:
         self._left -= 1
@@ -195,6 +211,24 @@ class Session:
 
     # -- one job
 
+    def _place_traced(self, job: JobRecord) -> bool:
+        """
+        Try to place one job, and write down how it is decided if it is traced.
+        """
+        assert self._tracing is not None
+        tracer = self._tracer = self._tracing.begin(job)
+        try:
+            is_placed = self._place(job)
+        finally:
+            self._tracer = None
+            if tracer is not None:
+                self._tracing.end(tracer)
+        if not is_placed:
+            fingerprint = self._state.request_of(job).fingerprint
+            if fingerprint in self._unsat:
+                self._tracing.note_proof(fingerprint, job)
+        return is_placed
+
     def _place(self, job: JobRecord) -> bool:
         """
         Try to place one job, and decide what came of it.
@@ -203,6 +237,8 @@ class Session:
         request = state.request_of(job)
         proved = self._unsat.get(request.fingerprint)
         if proved is not None:
+            if self._tracer is not None and self._tracing is not None:
+                self._tracer.skipped(self._tracing.proved_by(request.fingerprint), proved)
             self._pend(job, proved)
             return False
         outcome = self._try(job, request)
@@ -214,6 +250,8 @@ class Session:
             )
             self._dispatches += 1
             self._decided(job.stream, event)
+            if self._tracer is not None:
+                self._tracer.dispatched(event.allocation)
             return True
         is_open = False
         if job.keeps is not None or state.preys_of(job.spec.queue):
@@ -230,6 +268,8 @@ class Session:
         if not (outcome.has_failed or is_open or state.is_plain):
             self._unsat[request.fingerprint] = number
         self._pend(job, number)
+        if self._tracer is not None:
+            self._tracer.pended(outcome, number)
         return False
 
     def _charged(self, job: JobRecord, allocation: Allocation) -> Allocation:
@@ -243,12 +283,18 @@ class Session:
     def _try(self, job: JobRecord, request: Request) -> Placed | Pending:
         state = self._state
         kept = kept_from_starting(state, job, self._now_us)
+        tracer = self._tracer
+        if tracer is not None:
+            tracer.limits(request, kept)
         if kept is not None:
             return Pending((kept.code, kept.detail), lambda: (kept,))
         try:
             is_special = state.keepers or state.victims
             ground = self._preemption().ground(job) if is_special else None
             chain = self._settings.allocators
+            if tracer is not None:
+                ground = ground or Ground(state.capacity)
+                ground.tracer = tracer
             if ground is not None:
                 return self._runner.place_on(ground, request, chain)
             return self._runner.place(request, chain)

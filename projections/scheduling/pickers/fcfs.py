@@ -13,6 +13,7 @@ from typing import final
 from projections.scheduling.pickers.protocol import PickerView
 from projections.scheduling.records import JobRecord, QueueRecord
 
+KEYS = ("queue_priority", "job_priority", "place", "queue_us", "job", "index")
 Key = tuple[int, int, int, int, int, int, int]
 Entry = tuple[Key, JobRecord]
 Heap = list[Entry]
@@ -43,6 +44,17 @@ class _Order:
         key = (-priority, -wish, job.place, *age, self._pushes)
         self.keys[job.stream] = key
         heappush(heap, (key, job))
+
+    def keys_of(self, job: JobRecord) -> list[tuple[str, int]]:
+        """
+        Return by name what gives a job its place, the first ones decide.
+        """
+        key = self.keys.get(job.stream)
+        if key is None:
+            return []
+        priority, wish, place, *age = key
+        values = (-priority, -wish, place, *age[:3])
+        return list(zip(KEYS, values, strict=True))
 
     def first(self, heap: Heap) -> Entry | None:
         """
@@ -222,6 +234,12 @@ class BuiltinFcfs:
         self._heads = []
         self._current = None
 
+    def order_keys(self, job: JobRecord) -> list[tuple[str, int]]:
+        """
+        Return by name what gives a job its place in the order.
+        """
+        return self._order.keys_of(job)
+
     def blocker(self) -> JobRecord | None:
         return None
 
@@ -317,6 +335,12 @@ class StrictFcfs:
         for entry in self._aside:
             heappush(self._heap, entry)
         self._aside = []
+
+    def order_keys(self, job: JobRecord) -> list[tuple[str, int]]:
+        """
+        Return by name what gives a job its place in the order.
+        """
+        return self._order.keys_of(job)
 
     def blocker(self) -> JobRecord | None:
         return self._blocker if len(self._order.keys) > 1 else None

@@ -62,7 +62,8 @@ class PickerView(Protocol):
 class JobPicker(Protocol):
     """
     Say which job is next. A picker keeps indexes only; they are rebuilt by pushing every waiting
-    job again.
+    job again. It may also have ``order_keys(job)``, which returns (name, value) of what gives a
+    job its place; decision traces then tell it.
 
     ``version`` rises whenever the rules change, so that a replay can tell "the policy changed".
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from projections.scheduling.placement.proofs import Proofs
 from projections.scheduling.placement.shortages import checks_of
 from projections.scheduling.placement.span import SPAN, planner_of
 from projections.scheduling.request import MILLI, Part, Request
+
+if TYPE_CHECKING:
+    from projections.scheduling.trace_writing import Tracer
 
 SERIAL: Final = "seqjob"
 FRAMEWORK: Final = (SERIAL, SPAN)
@@ -115,7 +118,9 @@ class PlacementRunner:
         Try to place one request on a ground, such as one on which jobs were released on trial.
         """
         placer = LiteralPart if self._plain else FastPart
-        levels = Levels(request, ground, placer, lambda part: self._members(part, chain))
+        levels = Levels(
+            request, ground, placer, lambda part: self._members(part, chain, ground.tracer)
+        )
         allocation = levels.place()
         if allocation is not None:
             return Placed(allocation)
@@ -138,7 +143,9 @@ class PlacementRunner:
         levels = Levels(whole, ground, FastPart, lambda part: self._members(part, chain))
         return levels.find() is None
 
-    def _members(self, part: Part, chain: Sequence[str]) -> list[Allocator]:
+    def _members(
+        self, part: Part, chain: Sequence[str], tracer: Tracer | None = None
+    ) -> list[Allocator]:
         """
         Route a primary: one task goes to ``seqjob``; a span has its own planner; the rest goes to
         those of the chain that accept it.
@@ -147,7 +154,10 @@ class PlacementRunner:
             return [planner_of(part.span)]
         names = (SERIAL,) if part.tasks_max == 1 else chain
         found = [self._allocators[name] for name in names]
-        return [member for member in found if guarded(member, member.accepts, part.tasks_max)]
+        kept = [member for member in found if guarded(member, member.accepts, part.tasks_max)]
+        if tracer is not None:
+            tracer.guards(names, kept)
+        return kept
 
     # -- what most jobs ask for
 

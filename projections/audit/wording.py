@@ -178,7 +178,9 @@ _WORDS: dict[type[Event], Callable[[Any], str]] = {
     workers.WorkerOrderDone: lambda e: f"order {e.order_number} carried out{_said(e.outcome)}",
     session.SessionHeld: lambda e: f"session {e.number} held",
     session.ReasonSetChanged: lambda e: (
-        ("can never start: " if e.never else "reasons: ") + show_grouped(e.reasons)
+        ("can never start: " if e.never else "reasons: ")
+        + show_grouped(e.reasons)
+        + (f" (found for job {e.proved_by})" if e.proved_by else "")
     ),
     session.ListHeldBack: lambda e: f"held back by job {e.blocker}, which can't start",
     session.JobsForgotten: lambda e: (

@@ -183,6 +183,8 @@ class QueueRecord:
 class ReasonSet:
     """
     Hold why the jobs of one request wait; ``empty_since_us`` is None while jobs are in it.
+
+    ``proved_by`` is the id of the job whose placement found these reasons, "" when none was tried.
     """
 
     number: int
@@ -191,6 +193,7 @@ class ReasonSet:
     reasons: tuple[PendReason, ...]
     since_us: int
     empty_since_us: int | None = None
+    proved_by: str = ""
 
 
 @dataclass(slots=True)

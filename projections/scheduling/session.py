@@ -84,6 +84,7 @@ class Session:
         self._dispatches = 0
         self._left = self._settings.session_max_decisions
         self._unsat: dict[str, int] = {}
+        self._freed = state.capacity.freed
         self._tracing = tracing
         self._tracer: Tracer | None = None
 
@@ -235,7 +236,7 @@ class Session:
         """
         state = self._state
         request = state.request_of(job)
-        proved = self._unsat.get(request.fingerprint)
+        proved = self._proved(request.fingerprint)
         if proved is not None:
             if self._tracer is not None and self._tracing is not None:
                 self._tracer.skipped(self._tracing.proved_by(request.fingerprint), proved)
@@ -271,6 +272,17 @@ class Session:
         if self._tracer is not None:
             self._tracer.pended(outcome, number)
         return False
+
+    def _proved(self, fingerprint: str) -> int | None:
+        """
+        Return the reason set of a request that was proved impossible in this session, None when
+        none was since something was freed.
+        """
+        freed = self._state.capacity.freed
+        if freed != self._freed:
+            self._unsat.clear()
+            self._freed = freed
+        return self._unsat.get(fingerprint)
 
     def _charged(self, job: JobRecord, allocation: Allocation) -> Allocation:
         """
@@ -325,7 +337,11 @@ class Session:
         )
         if not same:
             event = ReasonSetChanged(
-                set_number=number, fingerprint=fingerprint, never=never, reasons=found
+                set_number=number,
+                fingerprint=fingerprint,
+                never=never,
+                reasons=found,
+                proved_by=job.job_id,
             )
             self._decided(REASONS, event)
         state.signatures[number] = outcome.signature

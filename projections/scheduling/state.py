@@ -142,6 +142,12 @@ class State(Lookups):
         """
         return self.capacity.freed
 
+    def let_go(self) -> int:
+        """
+        Return a count that rises with everything that was held for a job and no longer is.
+        """
+        return self.capacity.let_go
+
     def epoch_of(self, fingerprint: str) -> int:
         """
         Return a count that rises whenever the outcome, or the reasons, of a request may have

@@ -51,7 +51,7 @@ class Moment:
         if self.job is not None:
             return why(self.core.state, self.job)
         words = {"since_us": self.told.since_us, "never": False, "reasons": [], "blocker": ""}
-        return {**words, "verdict": _end_of(self.reading, self.told.job_id)}
+        return {**words, "proved_by": "", "verdict": _end_of(self.reading, self.told.job_id)}
 
     @cached_property
     def queue_reason(self) -> str:
@@ -186,6 +186,7 @@ class Moment:
                 {**asdict(one), "missing_milli": one.missing_milli} for one in self.limits()
             ],
             "blocker": self.told.blocker,
+            "proved_by": self.state_says["proved_by"],
             "request": None if request is None else asdict(request),
             "picker": order.picker if order else None,
             "place": order.place if order else None,

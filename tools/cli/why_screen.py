@@ -59,6 +59,9 @@ def _show_reasons(moment: Moment) -> None:
     say(f"Main reason  {moment.code}: {moment.summary}")
     for shortage in () if moment.queue_reason else moment.told.shortages:
         say(f"             {shortage.words()}")
+    proved_by = moment.state_says["proved_by"]
+    if proved_by not in ("", moment.told.job_id):
+        say(f"             as found for job {proved_by}, which asks for the same")
     for budget in moment.limits():
         say(f"Limit        {_limit_words(budget)}")
     request = moment.request()

@@ -208,16 +208,19 @@ def why(state: State, job: JobRecord) -> dict[str, object]:
         "never": False,
         "reasons": [],
         "blocker": "",
+        "proved_by": "",
     }
     if job.state not in WAITS:
         return told | {"verdict": _verdict(state, job)}
     never, reasons = why_waiting(state, job)
     blocker = blocker_of(state, job)
+    kept = state.stored.reason_sets.get(job.reason_set)
     is_behind = any(reason.code == "JOB_BEHIND" for reason in reasons)
     return told | {
         "never": never,
         "reasons": [_told_reason(state, reason) for reason in reasons],
         "blocker": blocker.job_id if blocker is not None and is_behind else "",
+        "proved_by": kept.proved_by if kept is not None and kept.reasons == reasons else "",
     }
 
 

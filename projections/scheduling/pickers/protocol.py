@@ -52,6 +52,13 @@ class PickerView(Protocol):
         """
         ...
 
+    def let_go(self) -> int:
+        """
+        Return a count that rises with everything that was held for a job and no longer is: the one
+        thing that may become free in the middle of a session.
+        """
+        ...
+
     def epoch_of(self, fingerprint: str) -> int:
         """
         Return a count that rises whenever a request proved impossible must be tried again.

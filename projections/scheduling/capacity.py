@@ -96,8 +96,9 @@ class Capacity:
 
     ``freed`` counts what may let a job start that couldn't before; ``changed`` counts every change
     of capacity; ``let_go`` counts what was held for jobs and no longer is; ``status`` counts
-    changes of which hosts there are and which of them take jobs. ``is_plain`` says that every host takes jobs and none is oversubscribed, so that usable slots
-    are just the free ones. ``aside`` counts the jobs that have been stopped.
+    changes of which hosts there are and which of them take jobs. ``is_plain`` says that every host
+    takes jobs and none is oversubscribed, so that usable slots are just the free ones. ``aside``
+    counts the jobs that have been stopped.
     """
 
     def __init__(self) -> None:

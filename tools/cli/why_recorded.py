@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from projections.audit.reading import Reading, Row
     from projections.scheduling.core import Core
     from projections.scheduling.records import JobRecord
+    from replay.at import Ladder
+    from replay.placed import Placement
     from replay.why import BudgetUse, Holder, Order, Waiting
+    from store.log import EventLog
 
 # What the scheduler itself says of a job when its queue takes none; no decision is recorded then.
 OF_THE_QUEUE = {"QUE_INACT": "queue.inactivated", "QUE_WINDOW": ""}
@@ -34,12 +37,16 @@ class Moment:
         core: The state at the moment.
         told: What the tables say.
         job: The job's record, None when it is forgotten.
+        log: Where all that comes from.
+        ladder: The states of the log.
     """
 
     reading: Reading
     core: Core
     told: Why
     job: JobRecord | None
+    log: EventLog
+    ladder: Ladder
 
     @cached_property
     def state_says(self) -> Json:
@@ -124,6 +131,25 @@ class Moment:
 
         return holders(self.core.state)
 
+    @cached_property
+    def placement(self) -> Placement | None:
+        """
+        Return where a job that has hosts, or had them, was placed and why there; None when it
+        waits, or never had any.
+        """
+        from replay.placed import placement_at
+
+        row = self.reading.one(
+            "SELECT a.dispatch_position, s.position AS first FROM attempts a JOIN sessions s ON "
+            "s.number = a.session WHERE a.job_id = ? AND a.dispatch_position <= ? "
+            "ORDER BY a.attempt DESC LIMIT 1",
+            (self.told.job_id, self.told.position),
+        )
+        if self.code or row is None or self.told.verdict in ("waits", "never", "held"):
+            return None
+        step = list(self.log.read(row["first"] - 1, row["dispatch_position"]))
+        return placement_at(self.ladder, step)
+
     def request(self) -> Waiting | None:
         """
         Return what the job asks for, None when it doesn't wait.
@@ -195,7 +221,15 @@ class Moment:
             "since_position": self.since[0],
             "waited_us": self.waited_us(),
             "last_reason": last.reasons if last else "",
+            "placed": _plain_placement(self.placement),
         }
+
+
+def _plain_placement(placed: Placement | None) -> Json | None:
+    if placed is None:
+        return None
+    hosts = [{"host": host, "tasks": tasks} for host, tasks in placed.hosts]
+    return {**asdict(placed), "hosts": hosts}
 
 
 @contextmanager
@@ -221,9 +255,11 @@ def moment_of(directory: Path, job_id: str, at_text: str | None) -> Iterator[Mom
         position = last if asked_for is None else min(asked_for, last)
         # The first question about a long log takes a while: it leaves the ladder's rungs.
         with bar(position, "folding", shown=None) as step:
-            found = ladder_of(log, plugins=found_plugins(), on_progress=step).at(position)
+            ladder = ladder_of(log, plugins=found_plugins(), on_progress=step)
+            found = ladder.at(position)
         told = why_at(reading, job_id, found.position)
-        yield Moment(reading, found.core, told, found.core.state.stored.jobs.get(stream))
+        job = found.core.state.stored.jobs.get(stream)
+        yield Moment(reading, found.core, told, job, log, ladder)
 
 
 def hosts_of(moment: Moment) -> list[Row]:

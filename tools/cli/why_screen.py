@@ -10,6 +10,7 @@ from tools.cli.output import counted, say, show_amount, table
 
 if TYPE_CHECKING:
     from projections.audit.reading import Row
+    from replay.placed import Placement
     from replay.why import BudgetUse, Holder, Waiting
     from tools.cli.why_recorded import Moment
 
@@ -31,6 +32,8 @@ def show(moment: Moment, *, is_now: bool) -> None:
         from projections.audit.times import seconds
 
         say(f"Waited       {seconds(moment.waited_us())} s, at last: {moment.waits[-1].reasons}")
+    if moment.placement is not None:
+        _show_placement(moment.placement)
     told = moment.told
     if told.dispatched_instead:
         named = ", ".join(told.instead)
@@ -97,6 +100,37 @@ def _show_place(moment: Moment) -> None:
     nearest = ", ".join(one.job_id for one in order.ahead[-1:-4:-1])
     before = f", just after {nearest}" if nearest else ""
     say(f"Its place    {order.place:,} of {order.waiting_count:,} that wait{before}")
+
+
+def _show_placement(placed: Placement) -> None:
+    hosts = _hosts(tuple(f"{tasks}*{host}" for host, tasks in placed.hosts))
+    say(
+        f"Placed       on {hosts} by {placed.allocator}, attempt {placed.attempt} "
+        f"(position {placed.position})"
+    )
+    why = placed.why
+    if why is None:
+        known = "each part of its requirement found hosts of its own"
+        unknown = "not known: the policies of now would decide otherwise (xce replay verify)"
+        say(f"Why there    {known if placed.is_same else unknown}")
+        return
+    say(
+        f"Why there    {counted(why.considered_count, 'host')} considered, {why.order}; "
+        f"{why.with_room_count:,} had room for a task"
+    )
+    # Those with room are what people wonder about.
+    passed = sorted(
+        (one for one in why.considered if not one.taken_tasks), key=lambda one: not one.room_tasks
+    )
+    for one in passed[:HOSTS_SHOWN]:
+        room = f"room for {counted(one.room_tasks, 'task')}" if one.room_tasks else one.short_of
+        say(f"             passed over {one.host}: {room}")
+    if len(passed) > HOSTS_SHOWN:
+        say(f"             and {counted(len(passed) - HOSTS_SHOWN, 'more host')} before the last")
+    if why.next_host:
+        say(f"             the next with room was {why.next_host}")
+    for cause in why.unmatched:
+        say(f"             left out {counted(cause.host_count, 'host')}: {cause.text}")
 
 
 def show_ahead(ahead: list[Waiting]) -> None:

@@ -25,6 +25,7 @@ from projections.scheduling.status import blocker_of, why_waiting
 from tools.agent.files import WorkerFiles
 from tools.daemon.access import Caller
 
+AWAITED = "not heard since the scheduler's start"
 WAITS = frozenset({JobState.PEND, JobState.PSUSP, JobState.WAIT})
 
 
@@ -270,7 +271,7 @@ def _host(state: State, worker: WorkerRecord, job_count: int) -> dict[str, objec
     return {
         "host": worker.name,
         "status": _status(worker),
-        "why": worker.closed_why if worker.closed else "",
+        "why": AWAITED if worker.is_awaited else worker.closed_why if worker.closed else "",
         "slots": worker.slots,
         "slots_used": int(state.capacity.used[worker.number]),
         "jobs": job_count,
@@ -288,7 +289,7 @@ def _status(worker: WorkerRecord) -> str:
     """
     if worker.left:
         return "left"
-    if worker.unreachable_us is not None:
+    if worker.is_silent:
         return "unreachable"
     return "closed" if worker.closed else "ok"
 

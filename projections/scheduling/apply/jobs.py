@@ -304,7 +304,7 @@ def requeued(state: State, stamped: Stamped, event: JobRequeued) -> None:
     job.kill_actor, job.kill_order, job.stop_actor, job.suspend_why = None, 0, None, ""
     job.exit_code = job.signal = job.finish_us = job.start_us = None
     job.why = ""
-    job.run_us = 0
+    job.pid = job.process_group = job.run_us = 0
     job.fresh = "SBD_JOB_REQUEUE" if event.why == "exit value" else "JOB_REQUEUED"
     if event.hold:
         job.state = JobState.PSUSP

@@ -266,6 +266,8 @@ def _attempt(state: State, command: JobReport) -> tuple[JobRecord | None, str]:
 
 def _runs_on(job: JobRecord, worker: WorkerRecord) -> bool:
     runs = job.allocation.runs if job.allocation is not None else ()
+    if runs and runs[0].first == worker.number:
+        return True
     return any(run.first <= worker.number < run.first + run.hosts for run in runs)
 
 

@@ -96,6 +96,7 @@ class PlacementRunner:
         self._plain = plain
         self._proofs = Proofs(capacity)
         self._signatures: dict[str, tuple[object, ...]] = {}
+        self._routes: dict[tuple[int, tuple[str, ...]], tuple[list[Allocator], bool]] = {}
 
     def place(self, request: Request, chain: Sequence[str]) -> Placed | Pending:
         """
@@ -161,6 +162,21 @@ class PlacementRunner:
 
     # -- what most jobs ask for
 
+    def _route(self, part: Part, chain: Sequence[str]) -> tuple[list[Allocator], bool]:
+        """
+        Return the allocators of a bare primary, and whether all have a short cut; both depend on
+        the count of its tasks alone.
+        """
+        key = (part.tasks_max, tuple(chain))
+        found = self._routes.get(key)
+        if found is None:
+            members = self._members(part, chain)
+            are_short_cuts = all(getattr(member, "failing", "") for member in members)
+            if len(self._routes) >= SIGNATURES_MAX:
+                self._routes.clear()
+            found = self._routes[key] = (members, are_short_cuts)
+        return found
+
     # hot: the simulator and the bench of dispatches need it.
     def _place_bare(self, request: Request, chain: Sequence[str]) -> Placed | Pending | None:
         """
@@ -173,11 +189,11 @@ class PlacementRunner:
         out only when their set may have changed.
         """
         part, capacity = request.only, self._capacity
-        members = self._members(part, chain)
+        members, are_short_cuts = self._route(part, chain)
         if not members:
             reasons = (PendReason(code=ReasonCode.NO_ALLOCATOR),)
             return Pending((ReasonCode.NO_ALLOCATOR,), lambda: reasons)
-        if not all(getattr(member, "failing", "") for member in members):
+        if not are_short_cuts:
             return None
         needs = part.usages[0].needs
         if not needs and capacity.usable_total < part.tasks_min:

@@ -40,13 +40,25 @@ from replay.cluster_spec import (
 )
 from replay.openb_nodes import is_openb_nodes, openb_hosts
 from replay.slurm_conf import is_slurm_conf, slurm_cluster
-from replay.workloads.source import Header
+from replay.workloads.source import Header, Workload
 from replay.workloads.swf import header_number
 
-__all__ = ["ClusterSpec", "HostSpec", "cluster_of", "read_cluster_file"]
+__all__ = ["ClusterSpec", "HostSpec", "cluster_for", "cluster_of", "read_cluster_file"]
 
 _size = re.compile(r"([0-9]+)x([0-9]+)")
 _range = re.compile(r"([^\[\]]*)\[([0-9]{1,9})-([0-9]{1,9})\]([^\[\]]*)")
+
+
+def cluster_for(option: str | None, workload: Workload) -> ClusterSpec:
+    """
+    Return the cluster that a workload is simulated on: the one asked for, else its own.
+
+    Raises:
+        Refused: As `cluster_of`.
+    """
+    if option is None and workload.cluster is not None and workload.cluster.hosts:
+        return workload.cluster
+    return cluster_of(option, workload.header)
 
 
 def cluster_of(option: str | None, header: Header) -> ClusterSpec:

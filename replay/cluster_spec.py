@@ -73,10 +73,17 @@ class PartitionSpec:
 class ClusterSpec:
     """
     Hold a modelled cluster: its hosts in host order, each name once.
+
+    Args:
+        hosts: The hosts.
+        partitions: Its parts.
+        is_recorded: Whether they are the hosts of the log that the workload comes from: then
+            requests hold as they were written.
     """
 
     hosts: tuple[HostSpec, ...]
     partitions: tuple[PartitionSpec, ...] = ()
+    is_recorded: bool = False
 
     @property
     def slots(self) -> int:

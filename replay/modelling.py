@@ -104,6 +104,8 @@ class Modelling:
         """
         Return the same as a resource requirement, None when it asks for nothing but slots.
         """
+        if self._cluster.is_recorded and job.details.ask.own is not None:
+            return job.details.ask.own
         ask = self.ask(job)
         if ask not in self._requirements:
             self._requirements[ask] = _requirement(ask)
@@ -113,6 +115,9 @@ class Modelling:
         """
         Tell whether the empty cluster holds the job.
         """
+        if self._cluster.is_recorded:
+            # It ran there; what no longer does is counted as never placed.
+            return True
         key = (job.tasks, job.requested_kib, job.details.ask)
         if key not in self._fits:
             ask = self.ask(job)

@@ -18,9 +18,6 @@ from domain.workers import HostSettings
 class StartScheduler(Value):
     """
     Tell that a driver took the log over.
-
-    Args:
-        awaits_workers: Whether it can't know yet which workers are still there.
     """
 
     epoch: int
@@ -29,7 +26,6 @@ class StartScheduler(Value):
     code_version: str
     pickers: tuple[PluginVersion, ...]
     allocators: tuple[PluginVersion, ...]
-    awaits_workers: bool = False
 
 
 class StopScheduler(Value):

@@ -24,7 +24,8 @@ def keep(state: State, job: JobRecord, allocation: Allocation | None) -> None:
         return
     job.keeps = allocation
     if allocation is None:
-        _let_go(state, job)
+        state.keepers.pop(job.stream, None)
+        state.capacity.freed += 1
     else:
         state.keepers[job.stream] = job
     state.capacity.changed += 1
@@ -36,13 +37,8 @@ def drop_kept(state: State, job: JobRecord) -> None:
     Hold nothing any more for a job that stops to wait.
     """
     job.keeps = None
-    _let_go(state, job)
-
-
-def _let_go(state: State, job: JobRecord) -> None:
     state.keepers.pop(job.stream, None)
     state.capacity.freed += 1
-    state.capacity.let_go += 1
 
 
 def lose_kept(state: State, worker: WorkerRecord) -> None:

@@ -139,7 +139,6 @@ class WorkerRecord:
 
     ``load`` is the last report: resource -> thousandths free by the operating system's figures.
     ``accepted_us`` is when a job was last started there, kept while starts are paced.
-    ``is_awaited`` says that the scheduler hasn't heard of it since its own start.
     """
 
     name: str
@@ -160,14 +159,6 @@ class WorkerRecord:
     orders: dict[int, OrderRecord] = field(default_factory=dict)
     settings: HostSettings = field(default_factory=HostSettings)
     accepted_us: int | None = None
-    is_awaited: bool = False
-
-    @property
-    def is_silent(self) -> bool:
-        """
-        Say whether nobody knows if its agent lives.
-        """
-        return self.is_awaited or self.unreachable_us is not None
 
     @property
     def takes_jobs(self) -> bool:
@@ -175,7 +166,7 @@ class WorkerRecord:
         Say whether new tasks may be placed on it.
         """
         is_shut = self.closed or self.settings.is_locked
-        return not (is_shut or self.left or self.is_silent)
+        return not (is_shut or self.left or self.unreachable_us is not None)
 
 
 @dataclass(slots=True)
@@ -192,8 +183,6 @@ class QueueRecord:
 class ReasonSet:
     """
     Hold why the jobs of one request wait; ``empty_since_us`` is None while jobs are in it.
-
-    ``proved_by`` is the id of the job whose placement found these reasons, "" when none was tried.
     """
 
     number: int
@@ -202,7 +191,6 @@ class ReasonSet:
     reasons: tuple[PendReason, ...]
     since_us: int
     empty_since_us: int | None = None
-    proved_by: str = ""
 
 
 @dataclass(slots=True)

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from itertools import compress
 from typing import final
 
+from domain.resreq.syntax import Requirement
+
 UNKNOWN = -1
 # "cpu" would be a load index, and "cores" a count that nothing holds.
 CPU, GPU, MEM = "cpus", "gpu", "mem"
@@ -71,6 +73,7 @@ class Ask:
         select: What a host must have, all of it.
         constraint: The whole request as it is written, for people.
         is_exclusive: Whether it wants its hosts for itself.
+        own: The whole request in our own form, where the trace is a log of ours.
     """
 
     user_name: str = ""
@@ -82,6 +85,7 @@ class Ask:
     select: tuple[Alternatives, ...] = ()
     constraint: str = ""
     is_exclusive: bool = False
+    own: Requirement | None = None
 
 
 @final

@@ -75,6 +75,7 @@ class FoundJob:
         run_s: How long it ran; below 0 when it never ran.
         tasks: How many tasks it asks for; 0 or less when unknown.
         submit_part_us: What the submit time has beyond whole seconds.
+        run_part_us: What the run time has beyond whole seconds.
     """
 
     trace_id: int
@@ -92,6 +93,7 @@ class FoundJob:
     preceding_id: int = UNKNOWN
     think_s: int = UNKNOWN
     submit_part_us: int = 0
+    run_part_us: int = 0
     details: Details = NO_DETAILS
 
     def row(self) -> tuple[int, ...]:
@@ -115,6 +117,7 @@ class Gathering:
     rows: list[tuple[int, ...]] = field(default_factory=list)
     details: DetailColumns = field(default_factory=DetailColumns)
     parts_us: array[int] = field(default_factory=lambda: array("q"))
+    run_parts_us: array[int] = field(default_factory=lambda: array("q"))
     notes: dict[str, int] = field(default_factory=dict)
     malformed: list[MalformedLine] = field(default_factory=list)
     malformed_count: int = 0
@@ -144,6 +147,7 @@ class Gathering:
             self.rows.append(row)
             self.details.append(job.details)
             self.parts_us.append(job.submit_part_us)
+            self.run_parts_us.append(job.run_part_us)
 
     def add_malformed(self, line_number: int, rule: str) -> None:
         """
@@ -179,12 +183,15 @@ class Gathering:
         if self.rows:
             jobs.extend(self.rows)
         parts = self.parts_us if any(self.parts_us) else None
+        run_parts = self.run_parts_us if any(self.run_parts_us) else None
         columns = jobs.columns()
         return Workload(
             name=path.name,
             header=header,
             start_unix_s=0,
-            jobs=Jobs(*columns, details=self.details, submit_part_us=parts),
+            jobs=Jobs(
+                *columns, details=self.details, submit_part_us=parts, run_part_us=run_parts
+            ),
             left_out=LeftOut(
                 no_size=self.no_size,
                 submit_negative=self.submit_negative,

@@ -24,6 +24,7 @@ from replay.workloads.extended_swf import (
     read_extended_swf,
 )
 from replay.workloads.gathering import open_lines
+from replay.workloads.history import is_history, read_history
 from replay.workloads.lsf_acct import JOB_FINISH, read_lsf_acct
 from replay.workloads.lsf_cursor import type_of
 from replay.workloads.lsf_events import read_lsf_events
@@ -113,13 +114,17 @@ def read_workload(
     Read a recorded workload.
 
     Args:
-        path: The file, compressed by gzip or not.
+        path: The file, compressed by gzip or not; or a log's directory.
         adjustments: How it is changed before it is simulated; None for not at all.
         unrecorded_run_s: The run time of jobs in a table that records no times (openb).
 
     Raises:
         Refused: The file can't be read, is of no known format, or holds no job.
     """
+    if is_history(path):
+        # Jobs that really ran can't have waited for each other in a circle.
+        workload = read_history(path)
+        return workload if adjustments is None else adjusted(workload, adjustments)
     found = format_of(path)
     if found.read is read_openb_pods:
         workload = read_openb_pods(path, unrecorded_run_s=unrecorded_run_s)
@@ -143,5 +148,5 @@ def format_of(path: Path) -> Format:
             if known.is_line("".join(first_lines[index:]) if known.spans_lines else line):
                 return known
     what = "is empty" if not any(map(str.strip, first_lines)) else "is of no known format"
-    names = ", ".join(known.name for known in FORMATS)
+    names = ", ".join(("log or recording", *(known.name for known in FORMATS)))
     raise Refused("workload", what, str(path), f"Known: {names}.")

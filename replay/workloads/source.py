@@ -14,6 +14,7 @@ from itertools import compress
 from pathlib import Path
 from typing import Protocol, final
 
+from replay.cluster_spec import ClusterSpec
 from replay.workloads.details import NO_DETAILS, DetailColumns, Details
 from replay.workloads.details import UNKNOWN as UNKNOWN  # noqa: PLC0414 - whoever reads jobs needs it
 
@@ -67,6 +68,7 @@ class Jobs:
     Args:
         details: Names, amounts and constraints, None for a format without any.
         submit_part_us: What the submit times have beyond whole seconds, None for nothing.
+        run_part_us: What the run times have beyond whole seconds, None for nothing.
         estimate_s: Run times that the scheduler is told, for planning; None for none.
     """
 
@@ -86,6 +88,7 @@ class Jobs:
     think_s: array[int]
     details: DetailColumns | None = field(default=None, kw_only=True)
     submit_part_us: array[int] | None = field(default=None, kw_only=True)
+    run_part_us: array[int] | None = field(default=None, kw_only=True)
     estimate_s: array[int] | None = field(default=None, kw_only=True)
 
     @staticmethod
@@ -117,6 +120,13 @@ class Jobs:
             return TraceJob(*row)
         return TraceJob(*row, details=self.details.job(index))
 
+    def run_us(self, index: int) -> int:
+        """
+        Return how long the job at an index ran, in microseconds.
+        """
+        part_us = 0 if self.run_part_us is None else self.run_part_us[index]
+        return self.run_s[index] * SECOND_US + part_us
+
     def kept(self, is_kept: list[bool]) -> Jobs:
         """
         Return the jobs that are kept, one boolean for each job.
@@ -126,6 +136,7 @@ class Jobs:
             *columns,
             details=self.details and self.details.kept(is_kept),
             submit_part_us=_compressed(self.submit_part_us, is_kept),
+            run_part_us=_compressed(self.run_part_us, is_kept),
             estimate_s=_compressed(self.estimate_s, is_kept),
         )
 
@@ -242,6 +253,7 @@ class Workload:
         notes: What else its reader has to say, each with a count: lines that are no jobs by their
             nature, values that had to be derived, requests that aren't modelled.
         begins_s: When the recording begins, in the trace's own seconds; the cluster is set up then.
+        cluster: The cluster that it ran on, None where the trace doesn't hold it.
     """
 
     name: str
@@ -252,6 +264,13 @@ class Workload:
     malformed_lines: tuple[MalformedLine, ...] = ()
     notes: tuple[tuple[str, int], ...] = ()
     begins_s: int = 0
+    cluster: ClusterSpec | None = None
+
+    def on(self, cluster: ClusterSpec) -> Workload:
+        """
+        Return the workload with the cluster that it ran on.
+        """
+        return replace(self, cluster=cluster)
 
     def submits_us(self) -> array[int]:
         """

@@ -35,10 +35,12 @@ Examples:
   xce simulate trace.swf --cluster 100x1 --picker strict_fcfs
   xce simulate trace.swf.gz --log run1 --json; xce replay verify run1
   xce simulate workload_week.events.gz --cluster slurm.conf
-FILE is told by its content: SWF, SWF as Alea extends it, Slurm's sacct (--parsable, --json), events
-of a Slurm simulator, LSF's lsb.acct and lsb.events, PBS accounting, pods of openb; plain or gzip.
---cluster FILE is JSON, a slurm.conf, a table of machines, or openb's table of nodes. What jobs ask
-for counts as far as the cluster describes it.
+  xce simulate run1 --picker strict_fcfs    the jobs of a log, with their real run times
+FILE is told by its content: a log (its directory) or recording of XCE, SWF, SWF as Alea extends it,
+Slurm's sacct (--parsable, --json), events of a Slurm simulator, LSF's lsb.acct and lsb.events, PBS
+accounting, pods of openb; plain or gzip. A log or recording runs on its own hosts unless others are
+given. --cluster FILE is JSON, a slurm.conf, a table of machines, or openb's table of nodes. What
+jobs ask for counts as far as the cluster describes it.
 The figures: wait = start - submit; bounded slowdown = max(1, (wait + run) / max(run, 10 s));
 utilisation = used slot-time / offered slot-time; makespan = last end - first submit. With --json
 one object: jobs, left_out (a count by rule), mean_wait_s, mean_bounded_slowdown, makespan_s,
@@ -217,7 +219,7 @@ def _simulated(
         Refused: The cluster, the picker or the place can't be used.
     """
     from projections.scheduling.placement.runner import SERIAL
-    from replay.cluster_file import cluster_of
+    from replay.cluster_file import cluster_for
     from replay.modelling import Modelling
     from replay.plugins import found_plugins
     from replay.simulation import Simulation, log_id_of, simulation_settings
@@ -227,7 +229,7 @@ def _simulated(
     if picker not in plugins.pickers:
         raise Refused("--picker", f"must be one of {', '.join(sorted(plugins.pickers))}", picker)
     changes.check_pickers(plugins)
-    hosts = cluster_of(cluster, read.header)
+    hosts = cluster_for(cluster, read)
     workload = Modelling(hosts).fitting(read)
     # The chain is for jobs of more than one task; the serial one is always there beside it.
     chain = tuple(name for name in plugins.allocators if name != SERIAL)

@@ -48,6 +48,13 @@ def split_job_id(job_id: str) -> tuple[int, int]:
     return int(number), int(index or 0)
 
 
+def number_of_stream(stream: str) -> tuple[int, int]:
+    """
+    Return the number of the job whose stream this is, and its array index, 0 for none.
+    """
+    return int(stream[4:14]), int(stream[15:-1] or 0)
+
+
 def job_id_of(number: int, index: int = 0) -> str:
     """
     Return the job id of a number and an array index.
@@ -75,8 +82,7 @@ def job_of_stream(stream: str) -> str:
     """
     Return the job id whose stream this is.
     """
-    number, _, index = stream[4:].rstrip("]").partition("[")
-    return job_id_of(int(number), int(index or 0))
+    return job_id_of(*number_of_stream(stream))
 
 
 def worker_stream(name: str) -> str:

@@ -216,7 +216,7 @@ class Inputs:
                 continue
             name = entity_of_stream(envelope.stream)[1]
             worker = self._core.state.stored.workers.get(name)
-            if worker is not None and worker.unreachable_us is not None:
+            if worker is not None and worker.is_silent:
                 report = WorkerReport(worker=name, incarnation=worker.incarnation)
                 self._engine.accept(report, actor="", now_us=now_us)
                 self.is_dirty = True

@@ -221,12 +221,25 @@ class Engine:
             Refused: It can't be honoured; nothing was changed.
             Conflict: Somebody else was first; nothing was changed.
         """
-        found = self.core.handle(command, actor=actor, now_us=now_us)
-        if not found:
+        made = self.take_in(command, actor=actor, cause=cause, now_us=now_us)
+        if not made:
             return self._nothing_changed(command)
-        self._take(found, actor=actor, cause=cause, now_us=now_us)
-        stream = found[-1][0]
-        return Answer(stream, tuple(event for _, event in found), _job_id(self.core, stream))
+        stream = made[-1].stream
+        return Answer(stream, tuple(each.event for each in made), _job_id(self.core, stream))
+
+    def take_in(
+        self, command: Any, *, actor: str, cause: str = "", now_us: int
+    ) -> list[Stamped]:
+        """
+        Do the same for a driver that asks for no answer; return what was accepted, nothing when
+        everything is so already.
+
+        Raises:
+            Refused, Conflict: As ``accept``.
+        """
+        core = self.core
+        found = core.handle(command, actor=actor, now_us=now_us)
+        return self._take(found, actor=actor, cause=cause, now_us=now_us) if found else []
 
     def refuse(self, command: Any, error: XceError, *, actor: str, now_us: int) -> None:
         """
@@ -254,13 +267,12 @@ class Engine:
             return Answer("", ())
         return Answer(known.stream, (), _job_id(self.core, known.stream), replayed=True)
 
-    def _take(self, found: list[tuple[str, Event]], *, actor: str, cause: str, now_us: int) -> None:
-        core, last = self.core, len(found) - 1
-        for place, (stream, event) in enumerate(found):
-            version = core.state.next_version(stream)
-            stamped = Stamped(stream, version, now_us, actor, cause, event, place == last)
-            core.apply(stamped)
-            self._pending.append(stamped)
+    def _take(
+        self, found: list[tuple[str, Event]], *, actor: str, cause: str, now_us: int
+    ) -> list[Stamped]:
+        made = self.core.take(found, actor=actor, cause=cause, now_us=now_us)
+        self._pending += made
+        return made
 
     def hold_session(self, now_us: int) -> list[Stamped]:
         """

@@ -55,5 +55,7 @@ class Precedence:
         """
         Return the jobs that arrived before and may now be submitted, in order of the workload.
         """
+        if not self._free:
+            return []
         free, self._free = sorted(self._free), []
         return free

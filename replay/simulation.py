@@ -171,6 +171,7 @@ class Simulation:
         self._changes = changes
         self._ends: list[tuple[int, int, str, int]] = []
         self._end_count = 0
+        self._templates: dict[tuple[int, int, int, int], JobSpec] = {}
         self._running: dict[str, tuple[int, int]] = {}
         self._starts: dict[str, tuple[int, int, int]] = {}
         self._left_us: dict[str, int] = {}
@@ -290,26 +291,36 @@ class Simulation:
             )
 
     def _accept(self, command: object) -> None:
-        self._engine.accept(command, actor="", now_us=self._now_us)
+        self._engine.take_in(command, actor="", now_us=self._now_us)
 
     # -- playing users and agents
 
     def _submit(self, index: int, now_us: int) -> None:
-        job = self._workload.jobs.job(index)
-        answer = self._engine.accept(
-            SubmitJob(spec=self._spec(job, index)), actor=_user(job), now_us=now_us
-        )
-        self._running[answer.stream] = (index, now_us)
+        spec = self._spec(index)
+        made = self._engine.take_in(SubmitJob(spec=spec), actor=spec.user, now_us=now_us)
+        self._running[made[-1].stream] = (index, now_us)
 
-    def _spec(self, job: TraceJob, index: int) -> JobSpec:
+    # hot: once a job.
+    def _spec(self, index: int) -> JobSpec:
         """
         Return the job as its user asked for it, as far as the cluster describes what it asks for.
 
         The run time asked for is an estimate, no limit: recorded run times hold even beyond it.
+        Jobs without names that differ in name and estimate alone are worked out once.
         """
+        jobs = self._workload.jobs
+        guess = (jobs.requested_s if jobs.estimate_s is None else jobs.estimate_s)[index]
+        estimate_us = guess * SECOND_US if guess > 0 else None
+        if jobs.details is not None:
+            return self._spec_of(jobs.job(index), estimate_us)
+        key = (jobs.user[index], jobs.group[index], jobs.tasks[index], jobs.requested_kib[index])
+        alike = self._templates.get(key)
+        if alike is None:
+            alike = self._templates[key] = self._spec_of(jobs.job(index), estimate_us)
+        return alike.but(name=str(jobs.trace_id[index]), run_estimate_us=estimate_us)
+
+    def _spec_of(self, job: TraceJob, estimate_us: int | None) -> JobSpec:
         ask = job.details.ask
-        estimates = self._workload.jobs.estimate_s
-        guess = job.requested_s if estimates is None else estimates[index]
         return JobSpec(
             user=_user(job),
             group=ask.group_name or ("" if job.group == UNKNOWN else f"g{job.group}"),
@@ -319,7 +330,7 @@ class Simulation:
             tasks_max=job.tasks,
             requirement=self._modelling.requirement(job),
             is_exclusive=ask.is_exclusive and self._modelling.is_described,
-            run_estimate_us=guess * SECOND_US if guess > 0 else None,
+            run_estimate_us=estimate_us,
         )
 
     def _decide(self, now_us: int) -> None:
@@ -343,7 +354,7 @@ class Simulation:
     def _start(self, stamped: Stamped, event: JobDispatched, now_us: int) -> None:
         stream = stamped.stream
         worker = self._engine.core.state.hosts[event.allocation.runs[0].first]
-        self._engine.accept(
+        self._engine.take_in(
             JobStartedReport(
                 worker=worker.name,
                 incarnation=worker.incarnation,
@@ -395,7 +406,7 @@ class Simulation:
             if self._left_us.pop(stream, None) is None:
                 self._no_end(stream)
             report = JobFinishedReport.model_validate({**about, "signal": SIGKILL})
-        self._engine.accept(report, actor="", now_us=now_us)
+        self._engine.take_in(report, actor="", now_us=now_us)
         if isinstance(event, JobKillOrdered):
             job = self._engine.core.state.stored.jobs[stream]
             if not job.requeue_why:
@@ -431,7 +442,7 @@ class Simulation:
             assert allocation is not None
             worker = state.hosts[allocation.runs[0].first]
             status = self._workload.jobs.status[index]
-            self._engine.accept(
+            self._engine.take_in(
                 JobFinishedReport(
                     worker=worker.name,
                     incarnation=worker.incarnation,

@@ -1,28 +1,42 @@
 """
-Tell the story of one job from the log: what happened when, by whom, how long it was in each state.
+Tell the story of one job from the streams of the log that concern it, where no tables are at hand.
 
-It reads the job's own stream, the reason sets that the job was in, and what its first host said
-about contact; nothing is guessed, and nothing of the job's environment is told.
+The events are folded into tables in memory, by the same fold as the audit tables, and the story is
+told from them by the same function: so there is one story, whoever tells it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Protocol, final
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from domain.allocations import Allocation
+from domain.arrays import ArraySpec, IndexRange
 from domain.envelope import Envelope
-from domain.errors import NotFound
+from domain.errors import NotFound, Refused
 from domain.event import Event
-from domain.events import jobs, session, workers
-from domain.ids import REASONS, job_stream, worker_stream
-from domain.job_states import ENDED, JobState, state_after
-from domain.jobs import Program
-from domain.reasons import show_grouped
+from domain.events import jobs, refusals, session, workers
+from domain.ids import (
+    CLUSTER,
+    REASONS,
+    REFUSALS,
+    job_stream,
+    job_stream_of,
+    queue_stream,
+    split_job_id,
+    worker_stream,
+)
+from projections.audit.history import story
+from projections.audit.privacy import EVERYTHING, Viewer
+from projections.audit.projection import AuditProjection
+from projections.audit.read_model import ReadModel
+from projections.audit.reading import Reading
+from projections.audit.told import Story
 
-PRIVATE = "private"
-NEVER = "can never start on the cluster as it is: "
+IN_MEMORY = ":memory:"
+NOWHERE = 2**63 - 1
+ORDERED = (jobs.JobKillOrdered, jobs.JobSuspendOrdered, jobs.JobResumeOrdered)
+ENDINGS = (jobs.JobFinished, jobs.JobCouldNotStart, jobs.JobEnded, jobs.JobRequeued)
 
 
 class Log(Protocol):
@@ -37,82 +51,13 @@ class Log(Protocol):
         ...
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Line:
-    """
-    Hold one thing that happened.
-
-    Args:
-        position: Its place in the log.
-        time_us: When it was stamped.
-        actor: On whose behalf, "" for the scheduler itself.
-        cause: Command or session that it follows from.
-        type_code: Which kind of event it is.
-        text: What happened, in words.
-    """
-
-    position: int
-    time_us: int
-    actor: str
-    cause: str
-    type_code: str
-    text: str
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Span:
-    """
-    Hold how long the job was in one state; until_us is None while it still is.
-    """
-
-    state: JobState
-    since_us: int
-    until_us: int | None
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Story:
-    """
-    Hold all lines in order of position, and the states in order of time.
-    """
-
-    job_id: str
-    lines: tuple[Line, ...]
-    spans: tuple[Span, ...]
-
-    def plain(self, *, now_us: int, position: int) -> dict[str, object]:
-        """
-        Return the story as plain data: the object that ``xce history --json`` prints.
-        """
-        return {
-            "job_id": self.job_id,
-            "position": position,
-            "events": [asdict(line) for line in self.lines],
-            "states": [asdict(span) for span in self.spans],
-            "in_state_us": self.in_state_us(now_us),
-        }
-
-    def in_state_us(self, now_us: int) -> dict[str, int]:
-        """
-        Return how long the job was in each state, by now, in order of first entry.
-        """
-        totals: dict[str, int] = {}
-        for span in self.spans:
-            if span.state not in ENDED:
-                until_us = now_us if span.until_us is None else span.until_us
-                totals[span.state] = totals.get(span.state, 0) + max(0, until_us - span.since_us)
-        return totals
-
-
 def job_story(
     log: Log,
     job_id: str,
     host_name: Callable[[int], str],
     *,
-    may_see: Callable[[str], bool] = lambda _: True,
+    viewer: Viewer = EVERYTHING,
+    now_us: int | None = None,
 ) -> Story:
     """
     Return the story of a job.
@@ -121,230 +66,216 @@ def job_story(
         log: Where it happened.
         job_id: Which job.
         host_name: Returns the name of a host of a number.
-        may_see: Says whether the commands of a user may be told.
+        viewer: Who looks.
+        now_us: Up to when a state counts that lasts; the time of its last event when None.
 
     Raises:
         NotFound: The log knows no such job.
+        Refused: It is an array.
     """
-    own = list(log.read_stream(job_stream(job_id)))
-    if not own:
-        raise NotFound("job_id", "must name a job of this log", job_id, "List them: xce jobs -a.")
-    joined = _joined(log, own)
-    others = [*_contact(log, own, host_name), *_reason_changes(log, own)]
-    events = sorted([*own, *others], key=lambda one: one.position)
-    lines = tuple(
-        _line(one, _shown(joined.get(one.position, one.event), may_see), host_name)
-        for one in events
-    )
-    return Story(job_id, lines, tuple(_spans(events)))
+    told = sorted(_Concerning(log, job_id, host_name).events(), key=lambda one: one.position)
+    model = ReadModel.create(IN_MEMORY, log_id="")
+    try:
+        AuditProjection(model).take(told)
+        with Reading.of(model) as reading:
+            return story(reading, job_id, viewer=viewer, now_us=now_us)
+    finally:
+        model.close()
 
 
-def _contact(
-    log: Log, own: list[Envelope], host_name: Callable[[int], str]
-) -> Iterator[Envelope]:
+class _Concerning:
     """
-    Yield when contact with the job's first host was lost and found while the job was there.
+    Find what happened to one job, also in other streams than its own.
     """
-    for index, envelope in enumerate(own):
-        event = envelope.event
-        if isinstance(event, jobs.JobDispatched):
-            last = next((one.position for one in own[index:] if _ends(one.event)), None)
-            first = host_name(event.allocation.runs[0].first)
-            for other in log.read_stream(worker_stream(first)):
-                there = envelope.position < other.position < (last or other.position + 1)
-                if there and isinstance(
-                    other.event, workers.WorkerBecameUnreachable | workers.WorkerCameBack
+
+    def __init__(self, log: Log, job_id: str, host_name: Callable[[int], str]) -> None:
+        self._log = log
+        self._job_id = job_id
+        self._host_name = host_name
+        self._first = self._submission()
+        self._own = [self._first, *self._after_submission(job_id)]
+
+    def _submission(self) -> Envelope:
+        number, index = split_job_id(self._job_id)
+        first = next(self._log.read_stream(job_stream_of(number)), None)
+        array = None if first is None else _array_of(first)
+        if array is not None and not index:
+            raise Refused(
+                "job_id", "is an array: name one of its elements", self._job_id,
+                f"The first is {number}[{array.indices()[0]}].",
+            )  # fmt: skip
+        if first is None or bool(index) != bool(array) or (array and index not in array.indices()):
+            raise NotFound(
+                "job_id", "must name a job of this log", self._job_id, "List them: xce jobs -a."
+            )
+        return first
+
+    def _after_submission(self, job_id: str) -> list[Envelope]:
+        own = list(self._log.read_stream(job_stream(job_id)))
+        return own if split_job_id(job_id)[1] else own[1:]
+
+    def events(self) -> Iterator[Envelope]:
+        """
+        Yield everything that the story needs, each once, in no order.
+        """
+        blockers: set[str] = set()
+        yield from self._own[1:]
+        yield from self._definitions(blockers)
+        yield from self._submissions({self._job_id, *blockers})
+        for blocker in sorted(blockers - {self._job_id}):
+            yield from self._after_submission(blocker)
+        yield from self._reason_sets()
+        yield from self._hosts()
+        yield from self._refusals()
+
+    def _submissions(self, job_ids: set[str]) -> Iterator[Envelope]:
+        """
+        Yield how jobs were submitted; of an array only the elements that are asked for.
+        """
+        wanted: dict[int, list[int]] = {}
+        for number, index in sorted(map(split_job_id, job_ids)):
+            wanted.setdefault(number, []).append(index)
+        for number, indices in wanted.items():
+            yield _only(next(self._log.read_stream(job_stream_of(number))), indices)
+
+    def _all(self, kind: type[Event]) -> list[Event]:
+        return [one.event for one in self._own if isinstance(one.event, kind)]
+
+    def _definitions(self, blockers: set[str]) -> Iterator[Envelope]:
+        """
+        Yield what the cluster and the job's queues were told, and who held their lists back;
+        collect those.
+        """
+        queues = {e.spec.queue for e in self._all(jobs.JobSubmitted)}  # type: ignore[attr-defined]
+        queues |= {e.queue for e in self._all(jobs.JobSwitched)}  # type: ignore[attr-defined]
+        for stream in (CLUSTER, *map(queue_stream, sorted(queues))):
+            for one in self._log.read_stream(stream):
+                if isinstance(one.event, session.ListHeldBack) and one.event.blocker:
+                    blockers.add(one.event.blocker)
+                yield one
+
+    def _reason_sets(self) -> Iterator[Envelope]:
+        numbers = {e.reason_set for e in self._all(jobs.JobPended)}  # type: ignore[attr-defined]
+        if numbers:
+            for one in self._log.read_stream(REASONS):
+                if (
+                    isinstance(one.event, session.ReasonSetChanged)
+                    and one.event.set_number in numbers
                 ):
-                    yield other
+                    yield one
 
+    def _hosts(self) -> Iterator[Envelope]:
+        """
+        Yield the beginning of every host that is named, and what the workers that had to do with
+        the job said meanwhile.
+        """
+        joined: dict[str, Envelope] = {}
+        busy: dict[str, _Busy] = {}
+        for index, one in enumerate(self._own):
+            event = one.event
+            if isinstance(event, jobs.JobDispatched):
+                runs = event.allocation.runs
+                for number in {n for run in runs for n in (run.first, run.first + run.hosts - 1)}:
+                    self._join(joined, self._host_name(number))
+                leader = self._host_name(runs[0].first)
+                busy.setdefault(leader, _Busy(one.position)).widen(self._own[index:])
+            elif isinstance(event, ORDERED):
+                self._join(joined, event.worker)
+                told = busy.setdefault(event.worker, _Busy(one.position))
+                told.orders.add(event.order_number)
+                told.widen(self._own[index:])
+        yield from joined.values()
+        for name, told in busy.items():
+            for one in _while_busy(self._log, worker_stream(name), told):
+                if one.position != joined[name].position:
+                    yield one
 
-def _ends(event: Event) -> bool:
-    return isinstance(event, jobs.JobFinished | jobs.JobCouldNotStart | jobs.JobEnded)
+    def _join(self, joined: dict[str, Envelope], name: str) -> None:
+        """
+        Note how a host began: that gives its number a name.
+        """
+        if name not in joined:
+            for one in self._log.read_stream(worker_stream(name)):
+                if isinstance(one.event, workers.WorkerJoined):
+                    joined[name] = one
+                    return
 
-
-def _joined(log: Log, own: list[Envelope]) -> dict[int, Event]:
-    """
-    Return what each reason set said when the job joined it, by the position of joining.
-    """
-    return {
-        joined.position: earlier[-1].event
-        for changes, joined, _ in _sets(log, own)
-        if (earlier := [one for one in changes if one.position < joined.position])
-    }
-
-
-def _reason_changes(log: Log, own: list[Envelope]) -> Iterator[Envelope]:
-    """
-    Yield the changes of the reason sets that the job was in, while it was in them.
-    """
-    for changes, joined, left in _sets(log, own):
-        for one in changes:
-            if joined.position < one.position and (left is None or one.position < left):
+    def _refusals(self) -> Iterator[Envelope]:
+        for one in self._log.read_stream(REFUSALS):
+            event = one.event
+            about = event.job_id if isinstance(event, refusals.ReportIgnored) else ""
+            if self._job_id in (about, getattr(event, "subject", "")):
                 yield one
 
 
-def _sets(log: Log, own: list[Envelope]) -> Iterator[tuple[list[Envelope], Envelope, int | None]]:
+def _array_of(first: Envelope) -> ArraySpec | None:
+    assert isinstance(first.event, jobs.JobSubmitted)
+    return first.event.spec.array
+
+
+def _only(first: Envelope, indices: list[int]) -> Envelope:
     """
-    Yield, for each stay in a reason set, its changes, the joining event, and where the job left.
+    Return a submission, that of an array as if it had had some of its elements alone.
     """
-    stays = list(_stays(own))
-    changes = [
-        one
-        for one in (log.read_stream(REASONS) if stays else ())
-        if isinstance(one.event, session.ReasonSetChanged)
-    ]
-    for set_number, joined, left in stays:
-        yield [one for one in changes if _number(one) == set_number], joined, left
+    array, event = _array_of(first), first.event
+    if array is None:
+        return first
+    assert isinstance(event, jobs.JobSubmitted)
+    ranges = tuple(IndexRange(start=one, end=one) for one in indices)
+    few = event.spec.model_copy(update={"array": array.model_copy(update={"ranges": ranges})})
+    return first._replace(event=event.model_copy(update={"spec": few}))
 
 
-def _number(envelope: Envelope) -> int:
-    assert isinstance(envelope.event, session.ReasonSetChanged)
-    return envelope.event.set_number
-
-
-def _stays(own: list[Envelope]) -> Iterator[tuple[int, Envelope, int | None]]:
+@dataclass(slots=True)
+class _Busy:
     """
-    Yield each reason set that the job joined, the joining event, and the position where it left.
+    Hold from where to where a worker had to do with the job, None for still, and which orders it
+    got for it: they may be carried out later.
     """
-    leaving = (
-        jobs.JobPended, jobs.JobDispatched, jobs.JobHeld, jobs.JobEnded,
-    )
-    for index, envelope in enumerate(own):
-        if isinstance(envelope.event, jobs.JobPended):
-            left = next(
-                (one.position for one in own[index + 1 :] if isinstance(one.event, leaving)), None
-            )
-            yield envelope.event.reason_set, envelope, left
+
+    begin: int
+    end: int | None = 0
+    orders: set[int] = field(default_factory=set)
+
+    def widen(self, rest: Iterable[Envelope]) -> None:
+        """
+        Reach to the end of the attempt that lasts when the rest of the job's events begins.
+        """
+        end = next((one.position for one in rest if isinstance(one.event, ENDINGS)), None)
+        self.end = None if end is None or self.end is None else max(end, self.end)
 
 
-# ------------------------------------------------------------------------------------------ states
-
-
-def _spans(events: list[Envelope]) -> Iterator[Span]:
-    state, since_us = None, 0
-    for envelope in events:
-        after = _state_after(envelope.event, state)
-        if after is not None and after != state:
-            if state is not None:
-                yield Span(state, since_us, envelope.time_us)
-            state, since_us = after, envelope.time_us
-    if state is not None:
-        yield Span(state, since_us, None)
-
-
-def _state_after(event: Event, state: JobState | None) -> JobState | None:
-    if isinstance(event, jobs.JobSubmitted):
-        return JobState.PSUSP if event.spec.hold else JobState.PEND
-    happening = _happening(event)
-    return None if happening is None or state is None else state_after(happening, state)
-
-
-def _happening(event: Event) -> str | None:
-    if isinstance(event, jobs.JobFinished):
-        return "finished well" if event.exit_code == 0 else "finished badly"
-    names: dict[type[Event], str] = {
-        jobs.JobHeld: "held",
-        jobs.JobHoldLifted: "hold lifted",
-        jobs.JobDispatched: "dispatched",
-        jobs.JobCouldNotStart: "finished badly",
-        jobs.JobEnded: "ended unstarted",
-        workers.WorkerBecameUnreachable: "contact lost",
-        workers.WorkerCameBack: "contact back",
-    }
-    return names.get(type(event))
-
-
-# ------------------------------------------------------------------------------------------- words
-
-
-def _shown(event: Event, may_see: Callable[[str], bool]) -> Event:
+def _while_busy(log: Log, stream: str, busy: _Busy) -> Iterator[Envelope]:
     """
-    Return an event as it may be told: without its command when that is private.
+    Yield what a worker said while it had to do with the job, but no reports of load.
     """
-    if isinstance(event, jobs.JobSubmitted) and event.spec.program and not may_see(event.spec.user):
-        program = Program(argv=(PRIVATE,))
-        return event.model_copy(update={"spec": event.spec.model_copy(update={"program": program})})
-    return event
+    for one in log.read_stream(stream, _version_before(log, stream, busy.begin)):
+        if isinstance(one.event, workers.WorkerOrderDone):
+            busy.orders.discard(one.event.order_number)
+        elif busy.end is not None and one.position > busy.end:
+            if not busy.orders:
+                return
+            continue
+        if not isinstance(one.event, workers.WorkerReported):
+            yield one
 
 
-def _line(envelope: Envelope, told: Event, host_name: Callable[[int], str]) -> Line:
-    return Line(
-        envelope.position, envelope.time_us, envelope.actor, envelope.cause,
-        type(envelope.event).TYPE_CODE, _words(told, host_name),
-    )
-
-
-def show_allocation(allocation: Allocation, host_name: Callable[[int], str]) -> str:
+def _version_before(log: Log, stream: str, position: int) -> int:
     """
-    Return the hosts of an allocation as LSF writes them: "4*alpha:beta".
+    Return the last version of a stream before a position, also of a long one: found by halving.
     """
-    return ":".join(
-        f"{tasks}*{host_name(number)}" if tasks > 1 else host_name(number)
-        for number, tasks, _ in allocation.shares()
-    )
+    low, high = 0, 1
+    while _position_after(log, stream, high) < position:
+        low, high = high, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        if _position_after(log, stream, middle) < position:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
-def _words(event: Event, host_name: Callable[[int], str]) -> str:
-    match event:
-        case jobs.JobSubmitted():
-            return _submitted(event)
-        case jobs.JobDispatched():
-            where = show_allocation(event.allocation, host_name)
-            return f"dispatched to {where}, attempt {event.attempt}"
-        case jobs.JobStarted():
-            return f"started as process {event.pid}, attempt {event.attempt}"
-        case jobs.JobCouldNotStart():
-            return f"could not start, attempt {event.attempt}: {event.why}"
-        case jobs.JobFinished():
-            return _finished(event)
-        case jobs.JobKillOrdered():
-            return f"worker {event.worker} is told to end attempt {event.attempt}: {event.why}"
-        case jobs.JobEnded():
-            return f"ended without running: {event.why}"
-        case session.ReasonSetChanged():
-            return (NEVER if event.never else "waits: ") + show_grouped(event.reasons)
-        case workers.WorkerBecameUnreachable():
-            return f"contact with its host lost (silent for {event.silent_us // 1_000_000} s)"
-        case _:
-            return _PLAIN.get(type(event), type(event).TYPE_CODE)
-
-
-_PLAIN: dict[type[Event], str] = {
-    jobs.JobHeld: "held",
-    jobs.JobHoldLifted: "hold lifted",
-    jobs.JobKillRequested: "asked to end",
-    jobs.JobPended: "considered, and has to wait",
-    workers.WorkerCameBack: "contact with its host is back",
-}
-
-
-def _submitted(event: jobs.JobSubmitted) -> str:
-    spec = event.spec
-    parts = [f"submitted to queue {spec.queue}"]
-    if spec.name:
-        parts.append(f"name {spec.name}")
-    if spec.tasks_max > 1:
-        tasks = f"{spec.tasks_min} to {spec.tasks_max}"
-        parts.append(f"{spec.tasks_min if spec.tasks_min == spec.tasks_max else tasks} tasks")
-    if spec.resreq:
-        parts.append(f"requirement {' '.join(spec.resreq)}")
-    if spec.program is not None:
-        words = spec.program.shell or " ".join(spec.program.argv)
-        parts.append(f"command {words}")
-    if spec.hold:
-        parts.append("held")
-    return ", ".join(parts)
-
-
-def _finished(event: jobs.JobFinished) -> str:
-    if event.signal is not None:
-        end = f"ended by signal {event.signal}"
-    elif event.exit_code is None:
-        end = "ended, nobody knows how"
-    else:
-        end = f"finished with exit code {event.exit_code}"
-    why = f" ({event.why})" if event.why else ""
-    tenths = event.cpu_us // 10_000
-    used = f"; CPU {tenths // 100}.{tenths % 100:02d} s" if event.cpu_us else ""
-    memory = f", memory peak {event.max_rss_kib} KiB" if event.max_rss_kib else ""
-    return f"{end}{why}{used}{memory}"
+def _position_after(log: Log, stream: str, version: int) -> int:
+    found = next(log.read_stream(stream, version), None)
+    return NOWHERE if found is None else found.position

@@ -103,6 +103,9 @@ class _AllFits:
     def freed(self) -> int:
         return 0
 
+    def let_go(self) -> int:
+        return 0
+
     def epoch_of(self, fingerprint: str) -> int:  # noqa: ARG002 - as the protocol has it
         return 0
 

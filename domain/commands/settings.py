@@ -18,6 +18,9 @@ from domain.workers import HostSettings
 class StartScheduler(Value):
     """
     Tell that a driver took the log over.
+
+    Args:
+        awaits_workers: Whether it can't know yet which workers are still there.
     """
 
     epoch: int
@@ -26,6 +29,7 @@ class StartScheduler(Value):
     code_version: str
     pickers: tuple[PluginVersion, ...]
     allocators: tuple[PluginVersion, ...]
+    awaits_workers: bool = False
 
 
 class StopScheduler(Value):

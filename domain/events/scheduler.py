@@ -31,6 +31,8 @@ class SchedulerStarted(Event):
         code_version: Version of the program.
         pickers: Every picker known, with the version of its rules.
         allocators: Every allocator known, with the version of its rules.
+        awaits_workers: Whether workers take no jobs until they are heard again: an agent may be
+            gone.
     """
 
     TYPE_CODE: ClassVar[str] = "scheduler.started"
@@ -40,6 +42,7 @@ class SchedulerStarted(Event):
     code_version: str
     pickers: tuple[PluginVersion, ...]
     allocators: tuple[PluginVersion, ...]
+    awaits_workers: bool = False
 
 
 class SchedulerStopped(Event):

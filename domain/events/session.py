@@ -31,6 +31,8 @@ class ReasonSetChanged(Event):
         fingerprint: The request in canonical words.
         never: Whether even the empty cluster couldn't hold it.
         reasons: Every reason, never empty.
+        proved_by: The job whose placement found them, "" when none was tried. Others that ask for
+            the same join the set without being tried, and this names whom they owe it to.
     """
 
     TYPE_CODE: ClassVar[str] = "reasons.set_changed"
@@ -39,6 +41,7 @@ class ReasonSetChanged(Event):
     fingerprint: str
     never: bool = False
     reasons: tuple[PendReason, ...]
+    proved_by: str = ""
 
 
 class ListHeldBack(Event):

@@ -108,7 +108,8 @@ class WorkerBecameUnreachable(Event):
 
 class WorkerCameBack(Event):
     """
-    Say that an unreachable worker reported again, in the same incarnation.
+    Say that an unreachable worker reported again, or one that the scheduler hadn't heard since its
+    start, in the same incarnation.
     """
 
     TYPE_CODE: ClassVar[str] = "worker.came_back"

@@ -63,10 +63,7 @@ def _settle(state: FoldState, host: HostRow, e: Envelope, why: str = "") -> None
     before = state.host_states.get(host.host)
     if before is not None and before.status == status and not why:
         return
-    rows = state.written.changed["host_states"]
     if before is not None:
-        before.to_position, before.to_us = e.position, e.time_us
-        rows[host.host, before.from_position] = before
         state.written.added["changes"].append(
             ChangeRow(
                 e.position,
@@ -80,9 +77,18 @@ def _settle(state: FoldState, host: HostRow, e: Envelope, why: str = "") -> None
                 json.dumps(status),
             )
         )
-    host.status = status
+    _begin_interval(state, host, e, why)
+
+
+def _begin_interval(state: FoldState, host: HostRow, e: Envelope, why: str) -> None:
+    before = state.host_states.get(host.host)
+    rows = state.written.changed["host_states"]
+    if before is not None:
+        before.to_position, before.to_us = e.position, e.time_us
+        rows[host.host, before.from_position] = before
+    host.status = _status(host)
     row = state.host_states[host.host] = HostStateRow(
-        host.host, e.position, e.time_us, status, why, e.actor
+        host.host, e.position, e.time_us, host.status, why, e.actor
     )
     rows[host.host, e.position] = row
 
@@ -249,6 +255,18 @@ def became_unreachable(state: FoldState, e: Envelope, event: WorkerBecameUnreach
         silent = f"silent for {event.silent_us // 1_000_000}.{event.silent_us % 1_000_000:06d} s"
         _settle(state, host, e, silent)
         _lose(state, e, host)
+
+
+def await_hosts(state: FoldState, e: Envelope) -> None:
+    """
+    Note that the scheduler began, and can't know yet which hosts' agents are still there. One event
+    begins an interval of each host, so it is no row of changes, which have one subject.
+    """
+    for host in state.hosts.values():
+        if not host.has_left and not host.is_unreachable:
+            host.is_unreachable = 1
+            state.written.changed["hosts"][host.host_number] = host
+            _begin_interval(state, host, e, "not heard since the scheduler's start")
 
 
 def came_back(state: FoldState, e: Envelope, event: WorkerCameBack) -> None:

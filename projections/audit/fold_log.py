@@ -17,6 +17,7 @@ from domain.events.scheduler import (
     SchedulerStopped,
 )
 from domain.events.session import JobsForgotten, SessionHeld
+from projections.audit.fold_hosts import await_hosts
 from projections.audit.fold_state import FoldState
 from projections.audit.rows.events import (
     BranchRow,
@@ -48,6 +49,8 @@ def scheduler_started(state: FoldState, e: Envelope, event: SchedulerStarted) ->
         _plugins(event.allocators),
     )
     state.written.changed["scheduler_runs"][e.position] = state.run
+    if event.awaits_workers:
+        await_hosts(state, e)
 
 
 def scheduler_stopped(state: FoldState, e: Envelope, event: SchedulerStopped) -> None:

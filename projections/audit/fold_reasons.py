@@ -48,6 +48,7 @@ def set_changed(state: FoldState, e: Envelope, event: ReasonSetChanged) -> None:
         main_text,
         show_grouped(event.reasons) or main_text,
         max((one.host_count() for one in event.reasons), default=0),
+        event.proved_by,
     )
     rows[number, e.position] = row
     details = state.written.added["reason_details"]

@@ -4,16 +4,17 @@ The story of a job, a host, a queue or any other entity, as queries over the tab
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from domain.errors import NotFound, Refused
-from domain.ids import job_stream
+from domain.events.refusals import CommandRefused
+from domain.ids import job_stream, job_stream_of, split_job_id
 from projections.audit.privacy import EVERYTHING, Viewer, is_shown
 from projections.audit.reading import Reading, Row
+from projections.audit.told import Element, Line, Span, Story
 from projections.audit.wording import event_of, words
 
 STATES = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN")
@@ -21,100 +22,6 @@ HOST_STATES = ("ok", "locked", "closed", "unreachable", "left")
 FOREVER_POSITION = 2**63 - 1
 # Reports come every few seconds; a host's story is told without them unless somebody wants them.
 REPORT = "worker.reported"
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """
-    Hold one thing that happened.
-
-    Args:
-        position: Its place in the log.
-        time_us: When.
-        actor: Who did it, "" for the scheduler itself.
-        cause: Command or session that it follows from.
-        type_code: Which kind of event it is.
-        text: What happened, in words.
-        changes: Field, old and new value (JSON texts or None) of each thing it changed.
-    """
-
-    position: int
-    time_us: int
-    actor: str
-    cause: str
-    type_code: str
-    text: str
-    changes: tuple[tuple[str, str | None, str | None], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """
-    Hold one state with its begin and end; until_us is None while it lasts.
-    """
-
-    state: str
-    since_us: int
-    until_us: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """
-    Hold what is told: lines in order of position, states in order of time, and what period it
-    covers.
-
-    Args:
-        kind: job, worker, queue and so on.
-        name: Of the entity.
-        lines: What happened.
-        spans: States as intervals.
-        in_state_us: How long in each state, up to now_us.
-        position: Last position of the log that is covered.
-        now_us: Time of that position.
-        from_us: Begin of the period told, None for the log's beginning.
-        to_us: Its end, None for the log's end.
-    """
-
-    kind: str
-    name: str
-    lines: tuple[Line, ...]
-    spans: tuple[Span, ...]
-    in_state_us: dict[str, int]
-    position: int
-    now_us: int
-    from_us: int | None = None
-    to_us: int | None = None
-
-    def plain(self) -> dict[str, object]:
-        """
-        Return the story as plain data.
-        """
-        named = {"job_id": self.name} if self.kind == "job" else {}
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            **named,
-            "position": self.position,
-            "now_us": self.now_us,
-            "from_us": self.from_us,
-            "to_us": self.to_us,
-            "events": [_plain_line(line) for line in self.lines],
-            "states": [asdict(span) for span in self.spans],
-            "in_state_us": self.in_state_us,
-        }
-
-
-def _plain_line(line: Line) -> dict[str, object]:
-    plain = asdict(line)
-    plain["changes"] = [
-        {"field": field, "old": _value(old), "new": _value(new)} for field, old, new in line.changes
-    ]
-    return plain
-
-
-def _value(text: str | None) -> object:
-    return None if text is None else json.loads(text)
 
 
 def find_object(reading: Reading, name: str) -> tuple[str, str]:
@@ -128,6 +35,8 @@ def find_object(reading: Reading, name: str) -> tuple[str, str]:
     """
     if reading.value("SELECT 1 FROM jobs WHERE job_id = ?", (name,)):
         return "job", name
+    if name.isdecimal() and reading.value("SELECT 1 FROM arrays WHERE number = ?", (int(name),)):
+        return "array", name
     if name == "cluster":
         return "cluster", ""
     if ":" in name:
@@ -161,6 +70,7 @@ def story(
     viewer: Viewer = EVERYTHING,
     from_us: int | None = None,
     to_us: int | None = None,
+    now_us: int | None = None,
     with_reports: bool = False,
 ) -> Story:
     """
@@ -172,6 +82,7 @@ def story(
         viewer: Who looks.
         from_us: Tell nothing before.
         to_us: Tell nothing after.
+        now_us: Up to when a state counts that lasts; the time of the last event when None.
         with_reports: Tell a host's load reports too.
 
     Raises:
@@ -180,9 +91,11 @@ def story(
     """
     kind, found = find_object(reading, name)
     period = Period(reading, from_us, to_us)
-    teller = Teller(reading, viewer, period)
+    teller = Teller(reading, viewer, period, reading.last_time_us() if now_us is None else now_us)
     if kind == "job":
         return _job_story(teller, found)
+    if kind == "array":
+        return _array_story(teller, found)
     if kind == "worker":
         return _host_story(teller, found, with_reports=with_reports)
     return teller.story(kind, found, teller.stream_lines(f"{kind}:{found}" if found else kind), [])
@@ -210,10 +123,11 @@ class Teller:
     Turn rows into lines.
     """
 
-    def __init__(self, reading: Reading, viewer: Viewer, period: Period) -> None:
+    def __init__(self, reading: Reading, viewer: Viewer, period: Period, now_us: int) -> None:
         self.reading = reading
         self.viewer = viewer
         self.period = period
+        self.now_us = now_us
         self._names: dict[int, str] = {}
 
     def host_name(self, number: int) -> str:
@@ -230,6 +144,8 @@ class Teller:
         Return the line of an event.
         """
         event = event_of(row["type"], row["payload"])
+        if isinstance(event, CommandRefused):
+            is_private = not self.viewer.may_see(row["actor"])
         text = words(event, self.host_name, is_private=is_private)
         changes = self.reading.rows(
             "SELECT field, old, new FROM changes WHERE position = ? ORDER BY field",
@@ -281,16 +197,23 @@ class Teller:
         rows = self.reading.rows("SELECT position FROM refusals WHERE subject = ?", (subject,))
         return self.at((row["position"] for row in rows), self.line)
 
+    def in_state_us(self, spans: Iterable[Span], states: tuple[str, ...]) -> dict[str, int]:
+        """
+        Return how long each state lasted; the end of a job isn't counted.
+        """
+        totals = dict.fromkeys(states, 0)
+        for span in spans:
+            if span.state not in ("DONE", "EXIT"):
+                end_us = self.now_us if span.until_us is None else span.until_us
+                totals[span.state] = totals.get(span.state, 0) + max(0, end_us - span.since_us)
+        return totals
+
     def story(self, kind: str, name: str, lines: list[Line], spans: list[Span]) -> Story:
         """
         Return lines and states as a story.
         """
-        now_us = self.reading.last_time_us()
-        totals = {state: 0 for state in (STATES if kind == "job" else HOST_STATES) if spans}
-        for span in spans:
-            if span.state not in ("DONE", "EXIT"):
-                end_us = now_us if span.until_us is None else span.until_us
-                totals[span.state] = totals.get(span.state, 0) + end_us - span.since_us
+        states = STATES if kind == "job" else HOST_STATES
+        totals = self.in_state_us(spans, states) if spans else {}
         unique = {(line.position, line.text): line for line in lines}
         ordered = tuple(sorted(unique.values(), key=lambda line: line.position))
         return Story(
@@ -300,7 +223,7 @@ class Teller:
             tuple(spans),
             totals,
             self.reading.position(),
-            now_us,
+            self.now_us,
             self.period.from_us,
             self.period.to_us,
         )
@@ -318,7 +241,12 @@ def _spans(reading: Reading, query: str, name: str) -> list[Span]:
 def _job_story(teller: Teller, job_id: str) -> Story:
     reading = teller.reading
     owner = reading.value("SELECT user FROM jobs WHERE job_id = ?", (job_id,))
-    own = teller.stream_lines(job_stream(job_id), is_private=not teller.viewer.may_see(owner))
+    is_private = not teller.viewer.may_see(owner)
+    own = [
+        line
+        for stream in _own_streams(job_id)
+        for line in teller.stream_lines(stream, is_private=is_private)
+    ]
     reasons = _reason_lines(teller, job_id)
     told = {line.position: line for line in [*own, *_elsewhere(teller, job_id)]}
     for line in reasons:
@@ -335,6 +263,39 @@ def _job_story(teller: Teller, job_id: str) -> Story:
         job_id,
     )
     return teller.story("job", job_id, [*told.values(), *teller.refusals(job_id)], spans)
+
+
+def _own_streams(job_id: str) -> tuple[str, ...]:
+    """
+    Return the streams that are a job's own: an element shares that of its array.
+    """
+    number, index = split_job_id(job_id)
+    return (job_stream_of(number), job_stream(job_id)) if index else (job_stream(job_id),)
+
+
+def _array_story(teller: Teller, number: str) -> Story:
+    """
+    Return the story of an array: what happened to it as a whole, and how far each element is.
+    """
+    reading, numbered = teller.reading, (int(number),)
+    owner = reading.value("SELECT user FROM arrays WHERE number = ?", numbered)
+    lines = teller.stream_lines(job_stream(number), is_private=not teller.viewer.may_see(owner))
+    rows = reading.rows(
+        "SELECT s.job_id, s.state, s.from_us, s.to_us FROM jobs j JOIN job_states s USING (job_id) "
+        "WHERE j.number = ? ORDER BY j.job_key, s.from_position",
+        numbered,
+    )
+    spans: dict[str, list[Span]] = {}
+    for row in rows:
+        span = Span(row["state"], row["from_us"], row["to_us"])
+        spans.setdefault(row["job_id"], []).append(span)
+    elements = [
+        Element(job_id, own[-1].state, teller.in_state_us(own, STATES))
+        for job_id, own in spans.items()
+    ]
+    told = teller.story("array", number, [*lines, *teller.refusals(number)], [])
+    totals = {state: sum(one.in_state_us[state] for one in elements) for state in STATES}
+    return replace(told, in_state_us=totals, elements=tuple(elements))
 
 
 def _with_text(line: Line, text: str) -> Line:
@@ -380,7 +341,7 @@ def _elsewhere(teller: Teller, job_id: str) -> list[Line]:
     """
 
     def told(row: Row) -> Line | None:
-        if row["stream"] == job_stream(job_id):
+        if row["stream"] in _own_streams(job_id):
             return None
         line = teller.line(row)
         host = row["stream"].partition(":")[2]

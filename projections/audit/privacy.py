@@ -16,6 +16,8 @@ _PRIVATE = frozenset(
         ("events", "payload"),
         ("changes", "old"),
         ("changes", "new"),
+        # What was given to a refused command, which may have been what a job was to run.
+        ("refusals", "value"),
     )
 )
 # Searching would tell which words are in a command.

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from domain.errors import Corrupt, NotFound, Refused
 from projections.audit.privacy import authorize_column
-from projections.audit.read_model import APPLICATION, REBUILD_HINT, our_errors
+from projections.audit.read_model import APPLICATION, REBUILD_HINT, ReadModel, our_errors
 
 Row = dict[str, Any]
 
@@ -80,6 +80,19 @@ class Reading:
             except BaseException:
                 self._connection.close()
                 raise
+
+    @classmethod
+    def of(cls, model: ReadModel) -> Self:
+        """
+        Read a read model through its own connection, once nothing more is written to it.
+        """
+        reading = cls.__new__(cls)
+        reading._begin(model.path, model.database.conn)  # noqa: SLF001 - its own
+        return reading
+
+    def _begin(self, path: str, connection: sqlite3.Connection) -> None:
+        self.path, self._connection = path, connection
+        self._prepare()
 
     def _prepare(self) -> None:
         connection = self._connection

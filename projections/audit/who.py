@@ -43,14 +43,25 @@ def commands(reading: Reading, question: Question, viewer: Viewer = EVERYTHING) 
     Return the commands asked for, in order of position, each with its changes.
 
     A change is an object of field, old and new, as JSON values; old is None for what is new. What
-    other users' jobs run is left out unless the viewer may see it.
+    other users' jobs run, or were to run, is left out unless the viewer may see it.
     """
     conditions, values = _conditions(question)
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     rows = reading.rows(
         f"SELECT * FROM commands {where} ORDER BY position DESC LIMIT ?", (*values, question.limit)
     )
-    return [row | {"changes": _changes(reading, row, viewer)} for row in reversed(rows)]
+    return [
+        _as_seen(row, viewer) | {"changes": _changes(reading, row, viewer)}
+        for row in reversed(rows)
+    ]
+
+
+def _as_seen(row: Row, viewer: Viewer) -> Row:
+    """
+    Return a command without what it was given when it was refused to somebody else: that may be
+    what a job was to run.
+    """
+    return row if viewer.may_see(row["actor"]) else row | {"value": ""}
 
 
 def _conditions(question: Question) -> tuple[list[str], list[object]]:

@@ -178,15 +178,13 @@ _WORDS: dict[type[Event], Callable[[Any], str]] = {
     workers.WorkerOrderDone: lambda e: f"order {e.order_number} carried out{_said(e.outcome)}",
     session.SessionHeld: lambda e: f"session {e.number} held",
     session.ReasonSetChanged: lambda e: (
-        ("can never start: " if e.never else "reasons: ") + show_grouped(e.reasons)
+        ("can never start: " if e.never else "reasons: ")
+        + show_grouped(e.reasons)
+        + (f" (found for job {e.proved_by})" if e.proved_by else "")
     ),
     session.ListHeldBack: lambda e: f"held back by job {e.blocker}, which can't start",
     session.JobsForgotten: lambda e: (
         f"{sum(r.last - r.first + 1 for r in e.ranges)} jobs dropped from the state"
-    ),
-    refusals.CommandRefused: lambda e: (
-        f"refused: {e.command} {e.subject}: {e.field} {e.rule}"
-        + (f" (given: {e.value})" if e.value else "")
     ),
     refusals.AccessDenied: lambda e: f"denied: {e.action} {e.subject}",
     refusals.ReportIgnored: lambda e: (
@@ -217,7 +215,7 @@ def words(event: Event, host_name: HostName, *, is_private: bool = False) -> str
     Args:
         event: What happened.
         host_name: Name of a host of a number.
-        is_private: Leave out what only a job's user may see.
+        is_private: Leave out what only a job's user may see, and what a refused command was given.
     """
     if isinstance(event, jobs.JobSubmitted):
         held = ", held" if event.spec.hold else ""
@@ -227,6 +225,9 @@ def words(event: Event, host_name: HostName, *, is_private: bool = False) -> str
         return (
             f"dispatched, attempt {event.attempt}: {allocation_words(event.allocation, host_name)}"
         )
+    if isinstance(event, refusals.CommandRefused):
+        given = f" (given: {event.value})" if event.value and not is_private else ""
+        return f"refused: {event.command} {event.subject}: {event.field} {event.rule}{given}"
     known = _WORDS.get(type(event))
     if known is not None:
         return known(event)

@@ -95,9 +95,10 @@ class Capacity:
     Hold the free slots and the resources of all hosts.
 
     ``freed`` counts what may let a job start that couldn't before; ``changed`` counts every change
-    of capacity; ``status`` counts changes of which hosts there are and which of them take jobs.
-    ``is_plain`` says that every host takes jobs and none is oversubscribed, so that usable slots
-    are just the free ones. ``aside`` counts the jobs that have been stopped.
+    of capacity; ``let_go`` counts what was held for jobs and no longer is; ``status`` counts
+    changes of which hosts there are and which of them take jobs. ``is_plain`` says that every host
+    takes jobs and none is oversubscribed, so that usable slots are just the free ones. ``aside``
+    counts the jobs that have been stopped.
     """
 
     def __init__(self) -> None:
@@ -110,6 +111,7 @@ class Capacity:
         self.usable_total = 0
         self.resources: dict[str, ResourceColumn] = {}
         self.freed = 0
+        self.let_go = 0
         self.changed = 0
         self.status = 0
         self.workers: list[WorkerRecord] = []

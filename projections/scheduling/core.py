@@ -23,6 +23,7 @@ from projections.scheduling.records import StoredState
 from projections.scheduling.session import Session
 from projections.scheduling.snapshot import SCHEMA, dump_state, load_state
 from projections.scheduling.state import State
+from projections.scheduling.trace_session import Tracing
 from projections.scheduling.wakeups import next_wakeup_us
 
 __all__ = ["SCHEMA", "Core"]
@@ -41,6 +42,7 @@ class Core:
         plain: Decide literally by the specification, slowly: for tests that compare.
 
     ``is_cut_short`` says that the last session stopped at its most decisions and must go on.
+    ``tracing`` writes down how sessions decide, None for not at all; it changes no decision.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Core:
         self.plugins = plugins or Plugins()
         self._plain = plain
         self.is_cut_short = False
+        self.tracing: Tracing | None = None
         self._adopt(stored or StoredState())
 
     def _adopt(self, stored: StoredState) -> None:
@@ -94,15 +97,41 @@ class Core:
             InvariantBroken: Its version or time doesn't follow what was applied before.
         """
         stored = self.state.stored
-        stream = stamped.stream
-        version = stored.versions.get(stream, 0) + 1
+        version = self.state.next_version(stamped.stream)
         if stamped.version != version or stamped.time_us < stored.time_us:
-            rule = f"version {version} at or after {stored.time_us} follows in {stream}"
+            rule = f"version {version} at or after {stored.time_us} follows in {stamped.stream}"
             raise InvariantBroken(rule, f"got version {stamped.version} at {stamped.time_us}")
-        event = stamped.event
+        self._fold(stamped)
+
+    def take(self, found: NewEvents, *, actor: str, cause: str, now_us: int) -> list[Stamped]:
+        """
+        Stamp the events that a command gave, and fold them as one step.
+
+        Args:
+            found: What ``handle`` returned, not empty.
+            actor: On whose behalf.
+            cause: Id of the command, "" when there is none.
+            now_us: The driver's stamp, not before the last one.
+        """
+        self._check_time(now_us)
+        versions, last, made = self.state.stored.versions, len(found) - 1, []
+        for place, (stream, event) in enumerate(found):
+            version = versions.get(stream, 0) + 1
+            stamped = Stamped(stream, version, now_us, actor, cause, event, place == last)
+            self._fold(stamped)
+            made.append(stamped)
+        return made
+
+    def _check_time(self, now_us: int) -> None:
+        stored = self.state.stored
+        if now_us < stored.time_us:
+            raise InvariantBroken("stamps never fall", f"{now_us} after {stored.time_us}")
+
+    def _fold(self, stamped: Stamped) -> None:
+        stored, event = self.state.stored, stamped.event
         APPLY[type(event)](self.state, stamped, event)
         # Forgetting its jobs drops their versions; the stream of the event itself always stays.
-        stored.versions[stream] = version
+        stored.versions[stamped.stream] = stamped.version
         stored.time_us = stamped.time_us
         stored.events += 1
         if type(event) in SAY_WHO_PICKS:
@@ -132,27 +161,30 @@ class Core:
         stored = self.state.stored
         if stored.cluster is None:
             return []
+        self._check_time(now_us)
         made: list[Stamped] = []
+        versions, number = stored.versions, stored.session_number + 1
+        cause = f"session {number}"
+
+        def stamp(stream: str, event: Event) -> None:
+            version = versions.get(stream, 0) + 1
+            stamped = Stamped(stream, version, now_us, "", cause, event, ends_step=False)
+            self._fold(stamped)
+            made.append(stamped)
 
         def decide(stream: str, event: Event) -> None:
             if not made:
-                number = stored.session_number + 1
-                self._stamp(made, SESSION, SessionHeld(number=number), now_us)
-            self._stamp(made, stream, event, now_us)
+                stamp(SESSION, SessionHeld(number=number))
+            stamp(stream, event)
 
-        complete = Session(self.state, self._runner, decide, now_us).hold()
+        tracing = None if self.tracing is None else self.tracing.begin(self.state, now_us)
+        complete = Session(self.state, self._runner, decide, now_us, tracing).hold()
+        if tracing is not None:
+            tracing.finish(is_complete=complete)
         self.is_cut_short = not complete
         if made:
             made[-1] = made[-1]._replace(ends_step=True)
         return made
-
-    def _stamp(self, made: list[Stamped], stream: str, event: Event, now_us: int) -> None:
-        stored = self.state.stored
-        cause = f"session {stored.session_number + (not made)}"
-        version = stored.versions.get(stream, 0) + 1
-        stamped = Stamped(stream, version, now_us, "", cause, event, ends_step=False)
-        self.apply(stamped)
-        made.append(stamped)
 
     def next_wakeup(self, now_us: int) -> int | None:
         """

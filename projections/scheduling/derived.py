@@ -24,8 +24,8 @@ CACHES: Final = frozenset(
 )
 CAPACITY_CACHES: Final = frozenset(
     (
-        "resources freed changed status described revision selector limits workers facts names "
-        "loads pools units_used shut is_plain"
+        "resources freed let_go changed status described revision selector limits workers facts "
+        "names loads pools units_used shut is_plain"
     ).split()
 )
 

@@ -24,8 +24,7 @@ def keep(state: State, job: JobRecord, allocation: Allocation | None) -> None:
         return
     job.keeps = allocation
     if allocation is None:
-        state.keepers.pop(job.stream, None)
-        state.capacity.freed += 1
+        _let_go(state, job)
     else:
         state.keepers[job.stream] = job
     state.capacity.changed += 1
@@ -37,8 +36,13 @@ def drop_kept(state: State, job: JobRecord) -> None:
     Hold nothing any more for a job that stops to wait.
     """
     job.keeps = None
+    _let_go(state, job)
+
+
+def _let_go(state: State, job: JobRecord) -> None:
     state.keepers.pop(job.stream, None)
     state.capacity.freed += 1
+    state.capacity.let_go += 1
 
 
 def lose_kept(state: State, worker: WorkerRecord) -> None:

@@ -19,7 +19,7 @@ from domain.jobs import JobSpec
 from domain.limits import COUNTED, JOBS, SLOTS, TASKS, Basis, LimitCharge
 from domain.reasons import PendReason
 from domain.resreq.syntax import Per
-from domain.windows import is_open, next_change_us
+from domain.windows import Windows, is_open, next_change_us
 from projections.scheduling.budgets import (
     PLENTY,
     Budget,
@@ -61,6 +61,7 @@ class Limits:
         self._charged: dict[str, tuple[Budget, ...]] = {}
         self._most: dict[Rule, tuple[int, Column, Column]] = {}
         self._shut: frozenset[str] = frozenset()
+        self._timed: list[tuple[Rule, Windows]] = []
         self.rules = Rules([], Membership({}))
         self.define(())
 
@@ -83,6 +84,9 @@ class Limits:
             ],
             Membership(stored.groups),
         )
+        self._timed = [
+            (rule, rule.windows) for rule in self.rules.every if rule.windows is not None
+        ]
         for memory in (self._used, self._used_on, self._charged, self._most):
             memory.clear()
         for job in live:
@@ -279,6 +283,16 @@ class Limits:
             return whole or PLENTY
         return max(0, whole - self._used.get(key, 0))
 
+    def stand(self, budget: Budget) -> tuple[int | Column, int | Column]:
+        """
+        Return how much of a budget may be in use, and how much is, in thousandths; by host where
+        each host has its own.
+        """
+        rule, key = budget.rule, budget.key
+        if rule.hosts is not None and rule.hosts.is_each:
+            return self._bounds(rule)[1], self._column(key)
+        return self._most_in_all(rule), self._used.get(key, 0)
+
     def _most_in_all(self, rule: Rule) -> int:
         if rule.basis is Basis.ABSOLUTE:
             return rule.most_milli
@@ -300,11 +314,7 @@ class Limits:
         of one rank the one that has least left.
         """
         found: tuple[int, int, int] | None = None
-        for place, budget in enumerate(request.budgets):
-            if budget.rule.hosts is not None or budget.rule.rank not in ranks:
-                continue
-            left = self.headroom(budget, is_empty=is_empty)
-            least = least_need(request, budget.rule.resource, is_empty=is_empty)
+        for place, budget, left, least in self.needs_of(request, ranks, is_empty=is_empty):
             if isinstance(left, int) and least > left:
                 found = min(found or (9, 0, 0), (budget.rule.rank, left, place))
         if found is None:
@@ -312,6 +322,18 @@ class Limits:
         budget = request.budgets[found[2]]
         least = least_need(request, budget.rule.resource, is_empty=is_empty)
         return reason_of(budget.rule, request, least)
+
+    def needs_of(
+        self, request: Request, ranks: range, *, is_empty: bool = False
+    ) -> Iterator[tuple[int, Budget, int | Column, int]]:
+        """
+        Yield each budget of the whole job, of some ranks: its place in the request, itself, what is
+        left of it and the least that the job needs.
+        """
+        for place, budget in enumerate(request.budgets):
+            if budget.rule.hosts is None and budget.rule.rank in ranks:
+                least = least_need(request, budget.rule.resource, is_empty=is_empty)
+                yield place, budget, self.headroom(budget, is_empty=is_empty), least
 
     # -- time
 
@@ -322,11 +344,9 @@ class Limits:
         Returns:
             Whether that has changed, so that jobs may start that couldn't before.
         """
-        shut = frozenset(
-            rule.name
-            for rule in self.rules.every
-            if rule.windows is not None and not is_open(rule.windows, now_us)
-        )
+        if not self._timed and not self._shut:
+            return False
+        shut = frozenset(rule.name for rule, windows in self._timed if not is_open(windows, now_us))
         changed, self._shut = shut != self._shut, shut
         return changed
 

@@ -79,6 +79,16 @@ class Lookups(Watches):
             raise NotFound("worker", "must name a worker that has joined", name)
         return worker
 
+    def jobs_led_by(self, worker: WorkerRecord) -> list[JobRecord]:
+        """
+        Return the live jobs whose command runs on this host: it is the first of their allocation.
+        """
+        return [
+            job
+            for job in self.live.values()
+            if job.allocation is not None and job.allocation.runs[0].first == worker.number
+        ]
+
     def queue(self, name: str) -> QueueRecord:
         """
         Return a queue.

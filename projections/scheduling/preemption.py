@@ -33,6 +33,7 @@ from projections.scheduling.readiness import kept_from_starting
 from projections.scheduling.records import JobRecord
 from projections.scheduling.request import Request
 from projections.scheduling.state import State
+from projections.scheduling.trace_writing import Tracer
 from projections.scheduling.watches import order_of
 
 SUSP_PREEMPT: Final = "SUSP_PREEMPT"
@@ -75,6 +76,7 @@ class Preemption:
         self._runner = runner
         self._decide = decide
         self._now_us = now_us
+        self.tracer: Tracer | None = None
 
     # -- what a job may take
 
@@ -138,6 +140,8 @@ class Preemption:
             self._decide(job.stream, JobPreemptionEnded())
             return True
         victims, allocation = found
+        if self.tracer is not None:
+            self.tracer.victims(victims, [self._rank(victim, job) for victim in victims])
         if victims or job.keeps is None:
             ids = tuple(victim.job_id for victim in victims)
             self._decide(job.stream, JobPreemptionPlanned(allocation=allocation, victims=ids))
@@ -149,7 +153,10 @@ class Preemption:
         """
         Return whom to stop, nobody when those are enough that are about to; None when nobody helps.
         """
+        tracer = self.tracer
         if not self._may_preempt(job, outcome):
+            if tracer is not None and self._state.preys_of(job.spec.queue):
+                tracer.preemption("not_tried", "the job may not preempt now")
             return None
         request = self._state.request_of(job)
         base = self._relief_of(job)
@@ -159,10 +166,20 @@ class Preemption:
         if coming:
             allocation = self._trial(request, base, ())
             if allocation is not None:
+                if tracer is not None:
+                    detail = "those that are about to stop suffice"
+                    tracer.preemption("waits", detail, count=len(coming))
                 return [], allocation
         candidates = self._candidates(job)
         if not candidates or self._trial(request, base, candidates) is None:
+            if tracer is not None:
+                detail = "it couldn't start if all candidates stopped" if candidates else (
+                    "there is no candidate"
+                )
+                tracer.preemption("failed", detail, count=len(candidates))
             return None
+        if tracer is not None:
+            tracer.preemption("possible", "candidates in order of rank", count=len(candidates))
         on_host = self._fewest_on_one_host(job, request, base, candidates)
         is_serial = all(
             sum(part.tasks_max for part in branch.parts) == 1 for branch in request.branches

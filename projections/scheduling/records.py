@@ -139,6 +139,7 @@ class WorkerRecord:
 
     ``load`` is the last report: resource -> thousandths free by the operating system's figures.
     ``accepted_us`` is when a job was last started there, kept while starts are paced.
+    ``is_awaited`` says that the scheduler hasn't heard of it since its own start.
     """
 
     name: str
@@ -159,6 +160,14 @@ class WorkerRecord:
     orders: dict[int, OrderRecord] = field(default_factory=dict)
     settings: HostSettings = field(default_factory=HostSettings)
     accepted_us: int | None = None
+    is_awaited: bool = False
+
+    @property
+    def is_silent(self) -> bool:
+        """
+        Say whether nobody knows if its agent lives.
+        """
+        return self.is_awaited or self.unreachable_us is not None
 
     @property
     def takes_jobs(self) -> bool:
@@ -166,7 +175,7 @@ class WorkerRecord:
         Say whether new tasks may be placed on it.
         """
         is_shut = self.closed or self.settings.is_locked
-        return not (is_shut or self.left or self.unreachable_us is not None)
+        return not (is_shut or self.left or self.is_silent)
 
 
 @dataclass(slots=True)
@@ -183,6 +192,8 @@ class QueueRecord:
 class ReasonSet:
     """
     Hold why the jobs of one request wait; ``empty_since_us`` is None while jobs are in it.
+
+    ``proved_by`` is the id of the job whose placement found these reasons, "" when none was tried.
     """
 
     number: int
@@ -191,6 +202,7 @@ class ReasonSet:
     reasons: tuple[PendReason, ...]
     since_us: int
     empty_since_us: int | None = None
+    proved_by: str = ""
 
 
 @dataclass(slots=True)

@@ -17,6 +17,8 @@ from domain.job_states import JobState
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.orders import Orders
 from projections.scheduling.pickers.lists import held_back
+from projections.scheduling.pickers.protocol import JobPicker
+from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
 from projections.scheduling.placement.shortages import identity_of
 from projections.scheduling.preemption import Preemption
@@ -28,9 +30,12 @@ from projections.scheduling.readiness import (
     note_windows,
 )
 from projections.scheduling.records import JobRecord
+from projections.scheduling.request import Request
 from projections.scheduling.resumption import Resumption
 from projections.scheduling.state import State
 from projections.scheduling.status import with_status
+from projections.scheduling.trace_session import SessionTracing
+from projections.scheduling.trace_writing import Tracer
 from projections.scheduling.watches import order_of
 
 
@@ -60,17 +65,28 @@ class Session:
         runner: Places requests.
         decide: Takes a decision: stamps it and applies it at once.
         now_us: The session's time.
+        tracing: Writes down how jobs are decided, None for not at all.
     """
 
-    def __init__(self, state: State, runner: PlacementRunner, decide: Decide, now_us: int) -> None:
+    def __init__(
+        self,
+        state: State,
+        runner: PlacementRunner,
+        decide: Decide,
+        now_us: int,
+        tracing: SessionTracing | None = None,
+    ) -> None:
         self._state = state
         self._runner = runner
         self._decide = decide
         self._now_us = now_us
+        self._settings = state.settings()
         self._dispatches = 0
-        self._left = state.settings().session_max_decisions
+        self._left = self._settings.session_max_decisions
         self._unsat: dict[str, int] = {}
-        self._preemption = Preemption(state, runner, self._decided, now_us)
+        self._freed = state.capacity.freed
+        self._tracing = tracing
+        self._tracer: Tracer | None = None
 
     def hold(self) -> bool:
         """
@@ -80,28 +96,15 @@ class Session:
             Whether it ran to its end; False when it stopped at the most decisions of a session.
         """
         state = self._state
-        state.session_us = self._now_us
-        changed = note_windows(state, self._now_us)
-        if state.timed_hosts:
-            state.note_hosts(self._now_us)
-        changed = changed or state.settings().preemption.opens_with_time
-        if state.limits.note_time(self._now_us) or changed:
-            state.capacity.freed += 1
+        self._note_time()
         if state.put_back:
             state.consider_put_back()
         if state.has_orders_to_give(self._now_us):
             Orders(state, self._decided, self._now_us).carry_out()
         became_ready = self._check_readiness() if state.unchecked else []
         if state.keepers:
-            self._preemption.end_idle_holds()
-        picker = state.picker
-        picker.begin_session()
-        while self._left > 0 and (job := picker.next_job()) is not None:
-            if self._place(job):
-                picker.on_dispatch(job)
-            else:
-                picker.on_pend(job)
-        picker.end_session()
+            self._preemption().end_idle_holds()
+        self._try_jobs(state.picker)
         if self._left <= 0:
             return False
         if state.victims:
@@ -109,8 +112,41 @@ class Session:
         if became_ready:
             self._leave_old_reasons(became_ready)
         self._note_blocker()
-        self._forget_jobs()
+        if self._left < self._settings.session_max_decisions:
+            self._forget_jobs()
         return not state.put_back
+
+    def _note_time(self) -> None:
+        """
+        Note what the moment itself opens or shuts.
+        """
+        state, now_us = self._state, self._now_us
+        state.session_us = now_us
+        changed = note_windows(state, now_us) if state.has_windows or state.windows_open else False
+        if state.timed_hosts:
+            state.note_hosts(now_us)
+        changed = changed or self._settings.preemption.opens_with_time
+        if state.limits.note_time(now_us) or changed:
+            state.capacity.freed += 1
+
+    def _try_jobs(self, picker: JobPicker) -> None:
+        """
+        Try the jobs in the order of the picker.
+        """
+        picker.begin_session()
+        next_job = picker.next_job
+        place = self._place if self._tracing is None else self._place_traced
+        while self._left > 0 and (job := next_job()) is not None:
+            if place(job):
+                picker.on_dispatch(job)
+            else:
+                picker.on_pend(job)
+        picker.end_session()
+
+    def _preemption(self) -> Preemption:
+        found = Preemption(self._state, self._runner, self._decided, self._now_us)
+        found.tracer = self._tracer
+        return found
 
     def _decided(self, stream: str, event: Event) -> None:
         self._left -= 1
@@ -136,7 +172,7 @@ class Session:
                 if state.unready.pop(job.stream, None) is not None or not job.reason_set:
                     ready.append(job)
                 state.picker.on_job_push(job)
-            elif reason.code is ReasonCode.JOB_DEP_INVALID and state.settings().end_orphans:
+            elif reason.code is ReasonCode.JOB_DEP_INVALID and self._settings.end_orphans:
                 self._decided(job.stream, JobEnded(why=TERM_ORPHAN_SYSTEM))
             else:
                 state.picker.on_job_state_change(job)
@@ -176,16 +212,37 @@ class Session:
 
     # -- one job
 
+    def _place_traced(self, job: JobRecord) -> bool:
+        """
+        Try to place one job, and write down how it is decided if it is traced.
+        """
+        assert self._tracing is not None
+        tracer = self._tracer = self._tracing.begin(job)
+        try:
+            is_placed = self._place(job)
+        finally:
+            self._tracer = None
+            if tracer is not None:
+                self._tracing.end(tracer)
+        if not is_placed:
+            fingerprint = self._state.request_of(job).fingerprint
+            if fingerprint in self._unsat:
+                self._tracing.note_proof(fingerprint, job)
+        return is_placed
+
     def _place(self, job: JobRecord) -> bool:
         """
         Try to place one job, and decide what came of it.
         """
-        request = self._state.request_of(job)
-        proved = self._unsat.get(request.fingerprint)
+        state = self._state
+        request = state.request_of(job)
+        proved = self._proved(request.fingerprint)
         if proved is not None:
+            if self._tracer is not None and self._tracing is not None:
+                self._tracer.skipped(self._tracing.proved_by(request.fingerprint), proved)
             self._pend(job, proved)
             return False
-        outcome = self._try(job)
+        outcome = self._try(job, request)
         if isinstance(outcome, Placed):
             event = JobDispatched(
                 attempt=job.attempt + 1,
@@ -194,10 +251,14 @@ class Session:
             )
             self._dispatches += 1
             self._decided(job.stream, event)
+            if self._tracer is not None:
+                self._tracer.dispatched(event.allocation)
             return True
-        is_open = self._preemption.find(job, outcome)
-        # What is held for the job is part of what it asks for.
-        request = self._state.request_of(job)
+        is_open = False
+        if job.keeps is not None or state.preys_of(job.spec.queue):
+            is_open = self._preemption().find(job, outcome)
+            # What is held for the job is part of what it asks for.
+            request = state.request_of(job)
         try:
             number = self._set_of(request.fingerprint, outcome, job)
         except InvariantBroken:
@@ -205,26 +266,47 @@ class Session:
         except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
             outcome = _failed(failure)
             number = self._set_of(request.fingerprint, outcome, job)
-        if not (outcome.has_failed or is_open or self._state.is_plain):
+        if not (outcome.has_failed or is_open or state.is_plain):
             self._unsat[request.fingerprint] = number
         self._pend(job, number)
+        if self._tracer is not None:
+            self._tracer.pended(outcome, number)
         return False
+
+    def _proved(self, fingerprint: str) -> int | None:
+        """
+        Return the reason set of a request that was proved impossible in this session, None when
+        none was since something was freed.
+        """
+        freed = self._state.capacity.freed
+        if freed != self._freed:
+            self._unsat.clear()
+            self._freed = freed
+        return self._unsat.get(fingerprint)
 
     def _charged(self, job: JobRecord, allocation: Allocation) -> Allocation:
         """
         Return an allocation with what is charged for it.
         """
-        charges = self._state.limits.charges_of(job.spec, allocation)
+        limits = self._state.limits
+        charges = limits.charges_of(job.spec, allocation) if limits.are_any else ()
         return allocation.model_copy(update={"charges": charges}) if charges else allocation
 
-    def _try(self, job: JobRecord) -> Placed | Pending:
-        request = self._state.request_of(job)
-        kept = kept_from_starting(self._state, job, self._now_us)
+    def _try(self, job: JobRecord, request: Request) -> Placed | Pending:
+        state = self._state
+        kept = kept_from_starting(state, job, self._now_us)
+        tracer = self._tracer
+        if tracer is not None:
+            tracer.limits(request, kept)
         if kept is not None:
             return Pending((kept.code, kept.detail), lambda: (kept,))
         try:
-            ground = self._preemption.ground(job)
-            chain = self._state.settings().allocators
+            is_special = state.keepers or state.victims
+            ground = self._preemption().ground(job) if is_special else None
+            chain = self._settings.allocators
+            if tracer is not None:
+                ground = ground or Ground(state.capacity)
+                ground.tracer = tracer
             if ground is not None:
                 return self._runner.place_on(ground, request, chain)
             return self._runner.place(request, chain)
@@ -255,7 +337,11 @@ class Session:
         )
         if not same:
             event = ReasonSetChanged(
-                set_number=number, fingerprint=fingerprint, never=never, reasons=found
+                set_number=number,
+                fingerprint=fingerprint,
+                never=never,
+                reasons=found,
+                proved_by=job.job_id,
             )
             self._decided(REASONS, event)
         state.signatures[number] = outcome.signature
@@ -293,12 +379,9 @@ class Session:
 
     def _forget_jobs(self) -> None:
         """
-        Forget jobs that ended long ago, enough at once, and only when the session is recorded
-        anyway.
+        Forget jobs that ended long ago, enough at once: only in a session that is recorded anyway.
         """
-        settings = self._state.settings()
-        if self._left == settings.session_max_decisions:
-            return
+        settings = self._settings
         before_us = self._now_us - settings.clean_period_us
         numbers = self._state.forgettable(before_us, settings.forget_batch)
         if numbers:

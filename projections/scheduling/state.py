@@ -87,6 +87,7 @@ class State(Lookups):
         self._catalogue: Catalogue | None = None
         self._vocabulary = 0
         self.windows_open: dict[str, bool] = {}
+        self.has_windows = self._any_has_windows()
         self._index()
         self.capacity.released = self._released()
         for job in self.live.values():
@@ -140,6 +141,12 @@ class State(Lookups):
         host.
         """
         return self.capacity.freed
+
+    def let_go(self) -> int:
+        """
+        Return a count that rises with everything that was held for a job and no longer is.
+        """
+        return self.capacity.let_go
 
     def epoch_of(self, fingerprint: str) -> int:
         """
@@ -383,6 +390,7 @@ class State(Lookups):
         """
         Work out anew what bounds jobs, and whom they are charged to: definitions have changed.
         """
+        self.has_windows = self._any_has_windows()
         self.limits.define(self.live.values())
         self.with_victims_back(lambda: None)
         self._preys.clear()
@@ -390,6 +398,13 @@ class State(Lookups):
         for queue in self.stored.queues.values():
             self.picker.on_queue_update(queue)
         self.capacity.freed += 1
+
+    def _any_has_windows(self) -> bool:
+        """
+        Say whether any queue has windows, of either kind.
+        """
+        specs = [queue.spec for queue in self.stored.queues.values()]
+        return any(spec.run_windows or spec.dispatch_windows for spec in specs)
 
     def with_victims_back(self, change: Callable[[], None]) -> None:
         """

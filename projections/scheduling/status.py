@@ -49,7 +49,7 @@ def status_of_hosts(state: State) -> list[PendReason]:
 def _status_code(state: State, worker: WorkerRecord) -> ReasonCode | None:
     if worker.left:
         return ReasonCode.LOAD_UNAVAIL
-    if worker.unreachable_us is not None:
+    if worker.is_silent:
         return ReasonCode.SBD_UNREACH
     shut = state.capacity.shut.get(worker.number)
     if shut is ReasonCode.HOST_WINDOW:

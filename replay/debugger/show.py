@@ -161,7 +161,7 @@ def host_lines(core: Core, limit: int, units: Units) -> Iterator[str]:
 def _status(worker: Any) -> str:
     if worker.left:
         return "left"
-    if worker.unreachable_us is not None:
+    if worker.is_silent:
         return "unreachable"
     return "closed" if worker.closed else "ok"
 

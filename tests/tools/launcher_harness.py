@@ -86,9 +86,9 @@ def connected(files: WorkerFiles) -> socket.socket:
             time.sleep(0.005)
 
 
-def start_process(files: WorkerFiles) -> subprocess.Popen[bytes]:
+def start_process(files: WorkerFiles, *, lonely_s: float = 60) -> subprocess.Popen[bytes]:
     files.directory.mkdir(parents=True, exist_ok=True)
-    arguments = ["--dir", str(files.cluster), "--name", files.worker]
+    arguments = ["--dir", str(files.cluster), "--name", files.worker, "--lonely-s", str(lonely_s)]
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "tools.agent.launcher", *arguments], start_new_session=True
     )

@@ -16,7 +16,6 @@ from domain.events.jobs import JobFinished, JobHeld
 from domain.events.queues import QueueDefined
 from domain.events.refusals import CommandRefused
 from domain.queues import QueueSpec
-from domain.units import show_time
 from store.log import EventLog
 from tests.projections.audit.logs import (
     a_cluster,
@@ -59,11 +58,13 @@ def cluster(tmp_path: Path) -> Path:
 @pytest.fixture
 def xce(cluster: Path, capsys: pytest.CaptureFixture[str]):
     """
-    Return the function that runs xce audit and gives exit status, output and complaints.
+    Return the function that runs xce audit, or xce history, and gives exit status, output and
+    complaints.
     """
 
     def ask(*arguments: str) -> tuple[int, str, str]:
-        status = run(["audit", arguments[0], "--dir", str(cluster), *arguments[1:]])
+        group = [] if arguments[0] == "history" else ["audit"]
+        status = run([*group, arguments[0], "--dir", str(cluster), *arguments[1:]])
         captured = capsys.readouterr()
         return status, captured.out, captured.err
 
@@ -107,6 +108,13 @@ def test_history_as_json_and_as_lines_say_the_same(xce) -> None:
     assert {"job_id", "position", "events", "states", "in_state_us", "now_us"} <= set(whole)
 
 
+def test_a_host_tells_which_jobs_it_had(xce) -> None:
+    """
+    By its bare name; a name that nothing has is not found.
+    """
+    assert "job 1 of ann, attempt 1: takes 1 task" in xce("history", "h1")[1]
+
+
 def test_history_of_a_queue_shows_old_and_new(xce) -> None:
     """
     Who changed it, and from what to what.
@@ -121,8 +129,8 @@ def test_history_of_a_queue_shows_old_and_new(xce) -> None:
     ("arguments", "status"),
     [
         (("history", "nobody"), 1),
-        (("why", "99"), 1),
-        (("why", "1", "--at", "soon"), 2),
+        (("history", "99"), 1),
+        (("history", "1", "--json", "--jsonl"), 2),
         (("history", "1", "--from", "yesterday"), 2),
         (("sql", "DROP TABLE jobs"), 2),
         (("sql", "SELECT nothing FROM jobs"), 2),
@@ -140,41 +148,6 @@ def test_exit_statuses_tell_not_found_from_refused(xce, arguments, status: int) 
     assert status == found
     assert (status == 0) == (complaints == "")
     assert complaints.count("\n") <= 1
-
-
-def test_why_tells_verdict_amounts_and_moment(xce, cluster: Path) -> None:
-    """
-    One screen: the limiting factor, the nearest host, what is missing, since when, by position or
-    time.
-    """
-    _, history, _ = xce("history", "1", "--json")
-    waits = [event for event in json.loads(history)["events"] if "waits" in event["text"]]
-
-    by_position = xce("why", "1", "--at", str(waits[1]["position"]))
-    by_time = xce("why", "1", "--at", show_time(waits[1]["time_us"]))
-    plain = told(xce("why", "1", "--at", str(waits[1]["position"]), "--json"))
-
-    assert by_position[1] == by_time[1]
-    assert "nearest is h2 with 60MB of 100MB, short of 40MB" in by_position[1]
-    assert "waits: it can start, but not now" in by_position[1]
-    assert ("waits", "HOST_JOB_RUSAGE", "later") == (
-        plain["verdict"],
-        plain["code"],
-        plain["satisfiable"],
-    )
-    assert "doesn't wait: it has ended" in xce("why", "1")[1]
-
-
-def test_why_over_time_sums_to_the_wait(xce) -> None:
-    """
-    Intervals with seconds, and their sum.
-    """
-    plain = told(xce("why", "1", "--history", "--json"))
-    _, output, _ = xce("why", "1", "--history")
-
-    lengths = [one["to_us"] - one["from_us"] for one in plain["intervals"]]
-    assert plain["waited_us"] == sum(lengths)
-    assert "Waited 3.000 s in all" in output
 
 
 def test_who_did_what(xce) -> None:
@@ -335,26 +308,11 @@ def test_another_users_command_is_shown_by_no_question(
     assert others in output
 
 
-def test_history_of_a_host_or_queue_comes_from_the_tables(
+def test_a_story_begins_and_ends_where_it_is_asked_to(
     cluster: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """
-    The plain command tells them too, without a running scheduler.
-    """
-    statuses = [run(["history", name, "--dir", str(cluster)]) for name in ("h1", "queue:normal")]
-    output = capsys.readouterr().out
-
-    assert [0, 0] == statuses
-    assert "job 1 of ann, attempt 1: takes 1 task" in output
-    assert "priority: 30 -> 40" in output
-    assert 1 == run(["history", "nobody", "--dir", str(cluster)])
-
-
-def test_the_plain_history_takes_a_period_and_lines_too(
-    cluster: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """
-    A part of a job's story, one JSON object an event, also without a scheduler.
+    A part of a job's story, one JSON object an event.
     """
     assert 0 == run(["history", "1", "--dir", str(cluster), "--jsonl"])
     whole = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

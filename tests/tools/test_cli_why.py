@@ -10,6 +10,7 @@ import pytest
 
 from domain.commands import DefineLimit, MoveJob
 from domain.limits import LimitAmount, LimitSpec
+from domain.units import show_time
 from store.log import EventLog
 from tests.scenario import Scenario
 from tools.cli.main import run
@@ -136,6 +137,19 @@ def test_the_past_is_told_as_it_was_told_then(life, ask, tmp_path):
     assert "at last: not enough slots: 1 host" in ended
 
 
+def test_a_time_means_the_last_position_of_that_time(life, ask, tmp_path):
+    """
+    People know when, programs know where.
+    """
+    directory = written(life, tmp_path)
+    low, at_us = life.ids["low"], told(ask, directory, life.ids["low"])["since_us"]
+    position = max(place for place, one in enumerate(life.log, 1) if one.time_us <= at_us)
+
+    by_time = ask(directory, low, "--at", show_time(at_us))
+
+    assert by_time == ask(directory, low, "--at", position)
+
+
 def test_the_intervals_sum_to_the_wait(life, ask, tmp_path):
     """
     No second of the wait is left out or told twice.
@@ -212,3 +226,50 @@ def test_what_can_not_be_answered_is_one_line(life, ask, tmp_path, arguments, st
     Not found is 1, wrong usage 2.
     """
     assert 1 == ask(written(life, tmp_path), *arguments, status=status).count("\n")
+
+
+def test_where_a_job_was_placed_and_why_there_is_told(ask, tmp_path):
+    """
+    Also of a running job: which hosts were looked at, in which order, what each had room for.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=4", "h2 slots=2", "h3 slots=8", "h4 slots=8")
+    scenario.jobs("A tasks=3")
+    scenario.session()
+    scenario.start("A")
+    scenario.jobs("B tasks=1", "C tasks=2")
+    scenario.session()
+    directory = written(scenario, tmp_path)
+
+    first, second = (told(ask, directory, scenario.ids[name])["placed"] for name in "BC")
+    shown = ask(directory, scenario.ids["C"])
+
+    assert [{"host": "h1", "tasks": 1}] == first["hosts"]
+    assert (True, "h2") == (first["is_same"], first["why"]["next_host"])
+    assert [("h1", 0, "not enough slots"), ("h2", 2, "")] == [
+        (one["host"], one["room_tasks"], one["short_of"]) for one in second["why"]["considered"]
+    ]
+    assert (4, 3) == (second["why"]["considered_count"], second["why"]["with_room_count"])
+    assert "Placed       on 2*h2 by parjob, attempt 1" in shown
+    assert "passed over h1: not enough slots" in shown
+    assert "the next with room was h3" in shown
+
+
+def test_an_order_and_hosts_that_do_not_match_are_named(ask, tmp_path):
+    """
+    The order decides before the joining does; who doesn't match isn't looked at.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2", "h2 slots=4", "h3 slots=8")
+    scenario.submit("A", resreq=("select[slots>2] order[slots]",))
+    scenario.session()
+    directory = written(scenario, tmp_path)
+
+    placed = told(ask, directory, scenario.ids["A"])["placed"]
+
+    assert "order[slots], then as they joined" == placed["why"]["order"]
+    assert "h3" == placed["hosts"][0]["host"]
+    assert "h2" == placed["why"]["next_host"]
+    assert [("HOST_RES_REQ", 1)] == [
+        (one["code"], one["host_count"]) for one in placed["why"]["unmatched"]
+    ]

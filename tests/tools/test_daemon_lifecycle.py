@@ -22,6 +22,8 @@ from tools.agent.agent import POLL_WAIT_S
 from tools.agent.files import WorkerFiles
 from tools.agent.locks import holder, is_locked
 from tools.agent.processes import born_ticks
+from tools.daemon import local_workers
+from tools.daemon.config import ClusterFiles
 from tools.daemon.process import stop_all
 
 pytestmark = pytest.mark.slow
@@ -241,6 +243,54 @@ def test_taking_a_cluster_down_leaves_nothing_running(tmp_path: Path) -> None:
     assert {"schedulers": 0, "agents": 0, "launchers": 0} == stop_all(tmp_path)
     with live_cluster.running(tmp_path) as again:
         assert signal.SIGKILL == again.wait_ended(job_id)["signal"]
+
+
+def test_no_job_is_given_to_a_host_whose_agent_went_down(tmp_path: Path) -> None:
+    """
+    After down and up without workers the log still knows the hosts; a job waits until one is there
+    again, instead of being given to nobody.
+    """
+    cluster = Cluster(tmp_path, workers=1)
+    cluster.start()
+    cluster.wait_hosts()
+    stop_all(tmp_path)
+    cluster._reap()
+    alone = Cluster(tmp_path, workers=0)
+    alone.start()
+    try:
+        job_id = alone.submit("true")
+        reason = until(lambda: alone.job(job_id)["pend_reason"], "it was considered")
+        (host,) = alone.get("/v1/hosts")["hosts"]
+        state = alone.job(job_id)["state"]
+        local_workers.start_missing(ClusterFiles(tmp_path), 1, None)
+
+        assert "DONE" == alone.wait_ended(job_id)["state"]
+        assert ("unreachable", "not heard since the scheduler's start") == (
+            host["status"],
+            host["why"],
+        )
+        assert "PEND" == state, reason
+    finally:
+        alone.end()
+
+
+def test_a_running_job_is_untouched_by_a_start_of_the_scheduler_alone(cluster: Cluster) -> None:
+    """
+    Its host is awaited, not lost: the job is RUN all the time, and runs on as the same process.
+    """
+    job_id = cluster.submit("sleep", "1000")
+    before = until(lambda: found if (found := cluster.job(job_id))["pid"] else None, "it runs")
+    cluster.kill()
+    cluster.start()
+    at_once = cluster.job(job_id)["state"]
+    cluster.wait_hosts()
+
+    assert "RUN" == at_once
+    assert [before[name] for name in ("pid", "state", "since_us", "attempt")] == [
+        cluster.job(job_id)[name] for name in ("pid", "state", "since_us", "attempt")
+    ]
+    cluster.post(f"/v1/jobs/{job_id}/kill")
+    cluster.wait_ended(job_id)
 
 
 def test_a_cluster_is_taken_down_whole_while_it_is_still_starting(tmp_path: Path) -> None:

@@ -5,13 +5,15 @@ its programs.
 It outlives the agent. Each attempt is started once: the wish is in the journal, synced, before the
 program starts, and a repeated wish starts nothing. An end is in the journal, synced, before anybody
 is told. What comes together is synced together.
+
+When it has no programs and its agent is gone for good, it ends: the journal has all that a later
+one needs.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import resource
 import selectors
 import signal
 import socket
@@ -20,7 +22,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from tools.agent import locks, processes, sockets, spawn
+from tools.agent import endings, families, locks, processes, sockets, spawn
 from tools.agent.files import WorkerFiles
 from tools.agent.messages import (
     Attempt,
@@ -38,7 +40,16 @@ from tools.agent.messages import (
 from tools.agent.spool import Spool
 
 IDLE_S = 5.0
-"""How often it looks whether its directory is still there."""
+"""How often it looks whether anybody still needs it."""
+LONELY_S = 30.0
+"""So long it waits without programs for another agent: longer than one takes to be restarted."""
+SWEEP_S = 0.25
+"""
+So long after an attempt's end it looks for what that left behind: one look, at every process there
+is (2 to 3 ms), serves all the ends of that time.
+"""
+QUIT_S = 5.0
+"""So long it tries to end what is left behind when it is told to quit."""
 LINE_BYTES_MAX = 1 << 26
 DEFAULT_KILL = ("SIGTERM", "SIGKILL")
 
@@ -49,10 +60,14 @@ class Launcher:
 
     Args:
         files: Where the worker's files are; its lock is held by the caller.
+        lonely_s: How long it waits without programs and without an agent before it ends.
     """
 
-    def __init__(self, files: WorkerFiles) -> None:
+    def __init__(self, files: WorkerFiles, lonely_s: float = LONELY_S) -> None:
         self._files = files
+        self._lonely_ns = round(lonely_s * 1e9)
+        self._idle_s = min(IDLE_S, lonely_s / 4)
+        self._alone_since_ns: int | None = None
         self._spool = Spool(files.spool)
         self._selector = selectors.DefaultSelector()
         self._listener = sockets.listen(files.launcher_socket, backlog=8)
@@ -66,7 +81,9 @@ class Launcher:
         self._kills: dict[AttemptKey, tuple[list[signal.Signals], int]] = {}
         self._stopping: dict[AttemptKey, OrderRequest] = {}
         self._news = FromLauncher()
-        self._is_ending = False
+        self._families = families.Families(str(files.directory))
+        self._sweep_due_ns: int | None = None
+        self._quit_until_ns: int | None = None
         self._has_no_future = False
         self._wake_on_child()
 
@@ -77,27 +94,53 @@ class Launcher:
         Serve until told to quit, or until nothing is left to do and the directory is gone.
         """
         self._take_up()
-        while not (self._is_ending and not self._children and not self._adopted):
+        while not self._has_quit():
             ready = self._selector.select(self._wait_s())
+            self._families.look_again()
             asked = [message for key, _ in ready for message in self._read(key)]
             self._carry_out(asked)
             self._reap()
             self._look_at_stopping()
             self._press_on()
+            self._sweep()
             self._tell()
             if not ready and self._is_abandoned():
-                return
+                break
+        # An agent that comes now finds nobody here, and starts another.
+        self._selector.close()
+        self._listener.close()
         self._spool.close()
         if self._has_no_future:
             self._files.spool.unlink()
 
     def _wait_s(self) -> float:
-        if not self._last_resorts:
-            return IDLE_S
-        return min(IDLE_S, max(0.0, (min(self._last_resorts.values()) - time.monotonic_ns()) / 1e9))
+        due_ns = list(self._last_resorts.values())
+        if self._sweep_due_ns is not None:
+            due_ns.append(self._sweep_due_ns)
+        if not due_ns:
+            return self._idle_s
+        return min(self._idle_s, max(0.0, (min(due_ns) - time.monotonic_ns()) / 1e9))
+
+    def _has_quit(self) -> bool:
+        if self._quit_until_ns is None or self._children or self._adopted:
+            return False
+        return self._sweep_due_ns is None or time.monotonic_ns() > self._quit_until_ns
 
     def _is_abandoned(self) -> bool:
-        return not self._children and not self._adopted and not self._files.directory.is_dir()
+        """
+        Tell whether nobody needs it: nothing runs, and its directory is gone, or its agent has been
+        away for the time of grace.
+        """
+        if self._children or self._adopted:
+            return False
+        if not self._files.directory.is_dir():
+            return True
+        if self._received or locks.is_locked(self._files.agent_lock):
+            self._alone_since_ns = None
+            return False
+        now_ns = time.monotonic_ns()
+        self._alone_since_ns = self._alone_since_ns or now_ns
+        return now_ns - self._alone_since_ns >= self._lonely_ns
 
     def _wake_on_child(self) -> None:
         """
@@ -122,9 +165,12 @@ class Launcher:
         ]:
             if not is_same_boot or not self._adopt(attempt):
                 _log(f"the exit status of {attempt.job_id}, attempt {attempt.attempt}, is lost")
-                self._spool.put(_ended(attempt))
+                self._spool.put(endings.lost(attempt))
         if not is_same_boot:
             self._spool.booted(now)
+        # Orphans of an earlier launcher aren't this one's children: they are found by environment.
+        self._families.has_heritage = is_same_boot
+        self._sweep_soon()
         self._spool.sync()
 
     def _adopt(self, attempt: Attempt) -> bool:
@@ -143,7 +189,7 @@ class Launcher:
             with suppress(OSError):
                 os.close(watched)
             return False
-        self._spool.put(_running(attempt.key, pid, born))
+        self._spool.put(endings.running(attempt.key, pid, born))
         self._adopted[watched] = attempt.key
         self._selector.register(watched, selectors.EVENT_READ, None)
         return True
@@ -241,7 +287,7 @@ class Launcher:
                 self._note(Attempt(*request.key, Phase.ENDED, failed=str(error)[:1000]))
                 continue
             self._children[pid] = request.key
-            self._note(_running(request.key, pid, processes.born_ticks(pid)))
+            self._note(endings.running(request.key, pid, processes.born_ticks(pid)))
 
     def _note(self, attempt: Attempt) -> None:
         self._spool.put(attempt)
@@ -282,18 +328,18 @@ class Launcher:
             self._order_done(stopping, "overtaken")
         due_ns = time.monotonic_ns() + order.grace_ms * 1_000_000
         if order.kind is OrderKind.SUSPEND:
-            self._signal_group(attempt.pid, signal.Signals[order.signal or "SIGTSTP"])
+            self._families.signal(attempt, signal.Signals[order.signal or "SIGTSTP"])
             self._stopping[order.key] = order
             self._last_resorts[order.key] = due_ns
             return
         if order.kind is OrderKind.KILL:
             first, *later = (signal.Signals[name] for name in order.signals or DEFAULT_KILL)
-            self._signal_group(attempt.pid, first)
+            self._families.signal(attempt, first)
             self._last_resorts[order.key] = due_ns
             self._kills[order.key] = (later, order.grace_ms)
         else:
             self._last_resorts.pop(order.key, None)
-        self._signal_group(attempt.pid, signal.SIGCONT)
+        self._families.signal(attempt, signal.SIGCONT)
         self._order_done(order, "signalled")
 
     def _order_done(self, order: OrderRequest, outcome: str) -> None:
@@ -311,16 +357,8 @@ class Launcher:
 
     def _stop(self, key: AttemptKey) -> None:
         self._last_resorts.pop(key, None)
-        self._signal_group(self._spool.attempts[key].pid, signal.SIGSTOP)
+        self._families.signal(self._spool.attempts[key], signal.SIGSTOP)
         self._order_done(self._stopping.pop(key), "stopped")
-
-    def _signal_group(self, pid: int, number: signal.Signals) -> None:
-        """
-        Send a signal to a whole group; its leader isn't waited for yet, so the number can't be
-        another's.
-        """
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, number)
 
     def _press_on(self) -> None:
         """
@@ -342,41 +380,40 @@ class Launcher:
         """
         later, grace_ms = self._kills.pop(key, ([], 0))
         number, *later = later or [signal.SIGKILL]
-        self._signal_group(attempt.pid, number)
+        self._families.signal(attempt, number)
         if number is not signal.SIGKILL:
             self._kills[key] = (later, grace_ms)
             self._last_resorts[key] = now_ns + grace_ms * 1_000_000
 
     def _end_all(self) -> None:
-        self._is_ending = True
-        for attempt in self._spool.attempts.values():
-            if attempt.phase is Phase.RUNNING:
-                self._signal_group(attempt.pid, signal.SIGKILL)
+        self._quit_until_ns = time.monotonic_ns() + round(QUIT_S * 1e9)
+        for attempt in self._running().values():
+            self._families.signal(attempt, signal.SIGKILL)
+        self._sweep_soon()
+
+    def _running(self) -> dict[AttemptKey, Attempt]:
+        attempts = self._spool.attempts
+        return {key: one for key, one in attempts.items() if one.phase is Phase.RUNNING}
 
     def _reap(self) -> None:
         """
-        Take the exit status of every program that has ended.
+        Take the exit status of every program that has ended; orphans are only waited for.
         """
-        while self._children:
-            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if ended is None:
-                break
-            # What its leader leaves behind in the group ends with it; until it is waited for the
-            # group is its own.
-            self._signal_group(ended.si_pid, signal.SIGKILL)
-            _, status, usage = os.wait4(ended.si_pid, 0)
-            key = self._children.pop(ended.si_pid, None)
+        while (pid := processes.ended_child()) is not None:
+            if pid in self._children:
+                # What its leader leaves behind in the group ends with it; until it is waited for
+                # the group is its own.
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, signal.SIGKILL)
+            _, status, usage = os.wait4(pid, 0)
+            key = self._children.pop(pid, None)
             if key is not None:
-                self._has_ended(
-                    _finished(
-                        key, ended.si_pid, status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
-                    )
-                )
-        for watched in [one for one in self._adopted if _is_over(one)]:
+                self._has_ended(endings.finished(key, pid, status, usage))
+        for watched in [one for one in self._adopted if processes.is_over(one)]:
             key = self._adopted.pop(watched)
             self._selector.unregister(watched)
             os.close(watched)
-            self._has_ended(_ended(self._spool.attempts[key]))
+            self._has_ended(endings.lost(self._spool.attempts[key]))
 
     def _has_ended(self, attempt: Attempt) -> None:
         self._last_resorts.pop(attempt.key, None)
@@ -384,6 +421,26 @@ class Launcher:
         if stopping is not None:
             self._order_done(stopping, "had ended")
         self._note(attempt)
+        self._sweep_soon()
+
+    def _sweep_soon(self) -> None:
+        if self._sweep_due_ns is None:
+            delay_s = SWEEP_S if self._quit_until_ns is None else SWEEP_S / 10
+            self._sweep_due_ns = time.monotonic_ns() + round(delay_s * 1e9)
+
+    def _sweep(self) -> None:
+        """
+        End what ended attempts left behind outside their group, until nothing of it is left.
+        """
+        if self._sweep_due_ns is None or time.monotonic_ns() < self._sweep_due_ns:
+            return
+        self._sweep_due_ns = None
+        self._families.look_again()
+        found = self._families.sweep(self._running(), self._children)
+        if found:
+            self._sweep_soon()
+        elif not self._adopted:
+            self._families.has_heritage = False
 
     # -------------------------------------------------------------------------------------- telling
 
@@ -408,39 +465,6 @@ class Launcher:
             self._drop(connection)
 
 
-def _running(key: AttemptKey, pid: int, born: int) -> Attempt:
-    return Attempt(key.job_id, key.attempt, Phase.RUNNING, pid=pid, born_ticks=born)
-
-
-def _ended(attempt: Attempt) -> Attempt:
-    """
-    Return the end of an attempt whose exit status nobody knows.
-    """
-    return Attempt(attempt.job_id, attempt.attempt, Phase.ENDED, pid=attempt.pid)
-
-
-def _finished(key: AttemptKey, pid: int, status: int, cpu_s: float, max_rss_kib: int) -> Attempt:
-    code = os.waitstatus_to_exitcode(status)
-    # The kernel hands the launcher's own peak on to what it spawns: up to there nothing is known.
-    floor_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return Attempt(
-        key.job_id,
-        key.attempt,
-        Phase.ENDED,
-        pid=pid,
-        exit_code=code if code >= 0 else None,
-        signal=-code if code < 0 else None,
-        cpu_us=round(cpu_s * 1e6),
-        max_rss_kib=max_rss_kib if max_rss_kib > floor_kib else 0,
-    )
-
-
-def _is_over(watched: int) -> bool:
-    poll = selectors.PollSelector()
-    poll.register(watched, selectors.EVENT_READ)
-    return bool(poll.select(0))
-
-
 def _log(text: str) -> None:
     print(f"launcher: {text}", file=sys.stderr, flush=True)  # noqa: T201 - its errors go to its log file
 
@@ -454,6 +478,7 @@ def main() -> int:
     parser.add_argument("--dir", required=True, type=Path)
     parser.add_argument("--name", required=True)
     parser.add_argument("--lock", type=int, help="the open lock, from whoever starts it")
+    parser.add_argument("--lonely-s", type=float, default=LONELY_S)
     asked = parser.parse_args()
     files = WorkerFiles(asked.dir.resolve(), asked.name)
     if locks.adopt(files.launcher_lock, asked.lock) is None:
@@ -461,7 +486,8 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.chdir(spawn.REST_DIRECTORY)
-    Launcher(files).run()
+    families.become_subreaper()
+    Launcher(files, asked.lonely_s).run()
     return 0
 
 

@@ -6,14 +6,35 @@ runs an attempt.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import selectors
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
+
+from tools.agent.messages import AttemptKey
 
 JOB_VARIABLE = "XCE_JOB_ID"
 ATTEMPT_VARIABLE = "XCE_ATTEMPT"
 WORKER_VARIABLE = "XCE_WORKER_DIR"
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Process(NamedTuple):
+    """
+    Hold what one look at a living process showed.
+
+    Args:
+        parent: Its parent's number.
+        group: Its process group.
+        born: When it began, in ticks since boot: tells it from a later one of the same number.
+    """
+
+    pid: int
+    parent: int
+    group: int
+    born: int
 
 
 def boot_id() -> str:
@@ -49,6 +70,75 @@ def is_stopped(pid: int) -> bool:
     return _facts(pid)[:1] == [b"T"]
 
 
+def living() -> Iterator[Process]:
+    """
+    Yield every living process; what has ended and isn't waited for yet isn't one.
+    """
+    with os.scandir("/proc") as folders:
+        numbers = [int(folder.name) for folder in folders if folder.name.isdigit()]
+    for pid in numbers:
+        facts = _facts(pid)
+        if facts and facts[0] not in (b"Z", b"X"):
+            yield Process(pid, int(facts[1]), int(facts[2]), int(facts[19]))
+
+
+def send(process: Process, number: signal.Signals) -> bool:
+    """
+    Send a signal to exactly this process, never to a later one of its number; tell whether it went.
+    """
+    try:
+        held = os.pidfd_open(process.pid)
+    except OSError:
+        return False
+    try:
+        if born_ticks(process.pid) != process.born:
+            return False
+        signal.pidfd_send_signal(held, number)
+    except OSError:
+        return False
+    finally:
+        os.close(held)
+    return True
+
+
+def ended_child() -> int | None:
+    """
+    Return a child that has ended and isn't waited for yet, None when there is none.
+    """
+    try:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    return None if ended is None else ended.si_pid
+
+
+def is_over(watched: int) -> bool:
+    """
+    Tell whether the process of a process descriptor has ended.
+    """
+    poll = selectors.PollSelector()
+    poll.register(watched, selectors.EVENT_READ)
+    return bool(poll.select(0))
+
+
+def owner_of(pid: int, worker_directory: str) -> AttemptKey | None:
+    """
+    Return the attempt of this worker that a process was started for, by its environment; None when
+    that doesn't say, or can't be read.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    told = dict(line.partition(b"=")[::2] for line in lines)
+    if told.get(WORKER_VARIABLE.encode()) != os.fsencode(worker_directory):
+        return None
+    job_id, attempt = (told.get(name.encode(), b"") for name in (JOB_VARIABLE, ATTEMPT_VARIABLE))
+    if not attempt.isdigit():
+        return None
+    return AttemptKey(job_id.decode(errors="replace"), int(attempt))
+
+
 def find_attempt(job_id: str, attempt: int, worker_directory: str) -> int:
     """
     Return the first process of an attempt, known by its environment, or 0 when there is none.
@@ -56,16 +146,8 @@ def find_attempt(job_id: str, attempt: int, worker_directory: str) -> int:
     Used only when a launcher died between a start and its record; the leader of a group is its
     first process.
     """
-    wanted = {
-        f"{JOB_VARIABLE}={job_id}".encode(),
-        f"{ATTEMPT_VARIABLE}={attempt}".encode(),
-        f"{WORKER_VARIABLE}={worker_directory}".encode(),
-    }
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        with suppress(OSError):
-            variables = set((folder / "environ").read_bytes().split(b"\0"))
-            if wanted <= variables and os.getpgid(int(folder.name)) == int(folder.name):
-                return int(folder.name)
+    wanted = AttemptKey(job_id, attempt)
+    for one in living():
+        if one.group == one.pid and owner_of(one.pid, worker_directory) == wanted:
+            return one.pid
     return 0

@@ -32,17 +32,16 @@ LOOK_S = 0.05
 \b
 Examples:
   xce audit who --user ann --from 2026-11-29T00:00:00Z
-  xce audit history alpha
-  xce audit why 4711 --history
   xce audit sql "SELECT queue, count(*) FROM jobs GROUP BY queue"
   xce audit report report.html
+Stories: xce history. Why a job waits or waited: xce why.
 --dir takes a cluster's directory or a log's own. Every question first brings the tables up to the
 log, also while a scheduler writes it; nothing here ever makes the scheduler wait.
 """
 )
 def audit_group() -> None:
     """
-    Ask what happened: who did what, why jobs waited, in plain tables and plain words.
+    Ask what happened: who did what, how long jobs waited, in plain tables and plain words.
     """
 
 
@@ -301,9 +300,9 @@ class Different(XceError):  # noqa: N818 - as the families of domain.errors
 
 
 def _add_questions() -> None:
-    from tools.cli import audit_figures, audit_questions, audit_report, audit_why
+    from tools.cli import audit_figures, audit_questions, audit_report
 
-    questions = (*audit_questions.QUESTIONS, audit_why.why, audit_figures.figures)
+    questions = (*audit_questions.QUESTIONS, audit_figures.figures)
     for command in (*questions, *audit_report.COMMANDS):
         audit_group.add_command(command)
 

@@ -1,5 +1,5 @@
 """
-Questions to the tables: a story, who did what, any SQL.
+Questions to the tables: who did what, any SQL.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,122 +18,12 @@ from tools.cli.audit_asking import (
     from_option,
     keep_private,
     position_of,
-    time_of,
     to_option,
     viewer_of,
 )
+from tools.cli.history import is_worth_a_line
 from tools.cli.options import dir_option, json_option
 from tools.cli.output import escape, say, say_json, table
-
-if TYPE_CHECKING:
-    from projections.audit.history import Story
-
-# ----------------------------------------------------------------------------------------- history
-
-
-@click.command(
-    "history",
-    epilog="""
-\b
-Examples:
-  xce audit history 4711
-  xce audit history alpha --from 2026-11-29T03:00:00Z
-  xce audit history queue:normal --jsonl
-""",
-)
-@click.argument("name", metavar="JOB|HOST|QUEUE|KIND:NAME")
-@from_option
-@to_option
-@click.option("--reports", is_flag=True, help="Tell a host's load reports too.")
-@click.option("--jsonl", is_flag=True, help="Print one JSON object for each event.")
-@fresh_option
-@dir_option
-@json_option
-def history(
-    directory: Path,
-    name: str,
-    from_text: str | None,
-    to_text: str | None,
-    *,
-    reports: bool,
-    jsonl: bool,
-    stale: bool,
-    as_json: bool,
-) -> None:
-    """
-    Tell the story of a job, host, queue or anything else that has one.
-    """
-    from projections.audit.history import story
-    from tools.cli.audit import asked
-
-    with asked(directory, fresh=not stale) as reading:
-        told = story(
-            reading,
-            name,
-            viewer=viewer_of(Path(reading.path)),
-            from_us=time_of(reading, from_text, "from"),
-            to_us=time_of(reading, to_text, "to"),
-            with_reports=reports,
-        )
-    if jsonl:
-        for line in told.plain()["events"]:  # type: ignore[attr-defined]
-            click.echo(json.dumps(line))
-    elif as_json:
-        say_json(told.plain())
-    else:
-        _show_story(told)
-
-
-def _show_story(told: Story) -> None:
-    from projections.audit.times import moment, seconds
-    from projections.audit.who import change_words
-
-    say(f"{'Host' if told.kind == 'worker' else told.kind.capitalize()} {told.name}".rstrip())
-    wide = len(str(told.position)) + 1
-    for line in told.lines:
-        by = f" by {line.actor}" if line.actor else ""
-        say(f"{'#' + str(line.position):>{wide}}  {moment(line.time_us)}{by}: {line.text}")
-        for change in filter(_is_worth_a_line, told_changes(line.changes)):
-            say(f"{'':{wide}}    {change_words(change)}")
-    if told.in_state_us:
-        total_us = sum(told.in_state_us.values())
-        say("Seconds in each state:")
-        heads = [*told.in_state_us, "TOTAL"]
-        table(
-            heads,
-            [[*map(seconds, told.in_state_us.values()), seconds(total_us)]],
-            numbers=" ".join(heads),
-        )
-    say(f"Told from {_period(told)}, position {told.position} of the log.")
-
-
-def _is_worth_a_line(change: dict[str, Any]) -> bool:
-    """
-    Say whether a change tells people something: a new thing's empty fields don't.
-    """
-    return change["old"] is not None or change["new"] not in (None, "", False, [], {})
-
-
-def told_changes(changes: Sequence[tuple[str, str | None, str | None]]) -> list[dict[str, Any]]:
-    """
-    Return changes with their values as such.
-    """
-    return [
-        {
-            "field": field,
-            "old": None if old is None else json.loads(old),
-            "new": None if new is None else json.loads(new),
-        }
-        for field, old, new in changes
-    ]
-
-
-def _period(told: Story) -> str:
-    from projections.audit.times import moment
-
-    begin = "the log's beginning" if told.from_us is None else moment(told.from_us)
-    return f"{begin} to {moment(told.now_us if told.to_us is None else told.to_us)}"
-
 
 # --------------------------------------------------------------------------------------------- who
 
@@ -217,7 +107,7 @@ def _show_commands(found: list[dict[str, Any]]) -> None:
     for one in found:
         about = " ".join(filter(None, (one["object_kind"], one["object"])))
         told = "; ".join(
-            change_words(change) for change in filter(_is_worth_a_line, one["changes"])
+            change_words(change) for change in filter(is_worth_a_line, one["changes"])
         )
         if one["outcome"] != "done":
             told = f"{one['field']} {one['rule']}".strip() + (
@@ -307,4 +197,4 @@ def sql(directory: Path, query: str, *, as_csv: bool, stale: bool, as_json: bool
         write_rows(heads, rows, as_json=as_json, as_csv=as_csv)
 
 
-QUESTIONS = (history, who, sql)
+QUESTIONS = (who, sql)

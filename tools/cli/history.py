@@ -1,50 +1,62 @@
 """
-Tell the story of a job, from the scheduler or, when it is down, from the log itself.
+Tell the story of a job, an array, a host, a queue or whatever else has one, from the tables; of a
+job also from the scheduler, for whoever may not read the log.
 """
 
 from __future__ import annotations
 
-import time
+import json
 from pathlib import Path
+from typing import Any
 
 import click
 
-from domain.errors import StoreUnavailable
-from tools.cli.audit_asking import from_option, to_option
-from tools.cli.client import Client, Json, NoScheduler, segment
+from domain.errors import Refused
+from tools.cli.audit_asking import (
+    answered_by_scheduler,
+    fresh_option,
+    from_option,
+    now_us_of,
+    time_of,
+    to_option,
+    viewer_of,
+)
+from tools.cli.client import Client, Json, segment
 from tools.cli.options import dir_option, json_option
-from tools.cli.output import note, say, say_json, show_duration, show_time, table
+from tools.cli.output import counted, say, say_json, table
 
-STATES = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN")
+ELEMENTS_SHOWN = 50
 
 
 @click.command(epilog="""
 \b
 Examples:
   xce history 12
-  xce history 12 --json | jq -r '.events[] | [.position, .text] | @tsv'
-  xce history alpha
-  xce history queue:normal
+  xce history '12[3]'            an element; of the whole array: xce history 12
+  xce history alpha              a host; --reports tells what it reported, too
+  xce history queue:normal       who changed it, from what to what
   xce history 12 --from 2026-11-29T03:00:00Z --to 15200 --jsonl
-Without a scheduler the log is read directly, if you may read it. The story of a host, queue or
-project, and one with --from, --to or --jsonl, comes from the audit tables beside the log (more:
-xce audit history). Next: xce why 12.
+  xce history 12 --json | jq -r '.events[] | [.position, .text] | @tsv'
+It is told from the log, also with the scheduler down and when the job ended long ago; whoever may
+not read the log hears it from the scheduler. Next: xce why 12.
 """)
-@click.argument("job_id", metavar="JOB|HOST|QUEUE|PROJECT")
+@click.argument("name", metavar="JOB|HOST|QUEUE|PROJECT|KIND:NAME")
 @from_option
 @to_option
+@click.option("--reports", is_flag=True, help="Tell a host's load reports too.")
 @click.option("--jsonl", is_flag=True, help="Print one JSON object for each event.")
+@fresh_option
 @dir_option
 @json_option
-@click.pass_context
 def history(
-    ctx: click.Context,
     directory: Path,
-    job_id: str,
+    name: str,
     from_text: str | None,
     to_text: str | None,
     *,
+    reports: bool,
     jsonl: bool,
+    stale: bool,
     as_json: bool,
 ) -> None:
     """
@@ -52,78 +64,115 @@ def history(
 
     A host, a queue or anything else by its name (or kind:name) has a story too.
     """
-    if not job_id[:1].isdigit() or from_text or to_text or jsonl:
-        from tools.cli.audit_questions import history as from_tables
+    if jsonl and as_json:
+        raise Refused("jsonl", "must not be given with --json", None, "Choose one.")
 
-        ctx.invoke(
-            from_tables, directory=directory, name=job_id, from_text=from_text,
-            to_text=to_text, reports=False, jsonl=jsonl, stale=False, as_json=as_json,
-        )
+    def show(told: Json) -> None:
+        if jsonl:
+            for line in told["events"]:
+                click.echo(json.dumps(line))
+        elif as_json:
+            say_json(told)
+        else:
+            _show(told)
+
+    only_tables = "" if name[:1].isdigit() else "any story but a job's"
+    if from_text or to_text:
+        only_tables = "--from and --to"
+    if answered_by_scheduler(
+        directory, lambda: show(_from_scheduler(directory, name)), only_log=only_tables,
+        may_be_far=stale,
+    ):  # fmt: skip
         return
-    try:
-        answer = Client(directory).get(f"/v1/jobs/{segment(job_id)}/history")
-    except NoScheduler as down:
-        answer = _from_log(directory, job_id, down)
-        note("xce: no scheduler answers; this is from the log itself.")
-    if as_json:
-        say_json(answer)
-    else:
-        _show(answer)
+    show(_from_tables(directory, name, from_text, to_text, reports=reports, stale=stale))
 
 
-def _from_log(directory: Path, job_id: str, down: NoScheduler) -> Json:
-    """
-    Return the same object as the scheduler would give.
-
-    Raises:
-        NoScheduler: There is no log either.
-    """
-    if not (directory / "log").is_dir():
-        raise down
-    from replay.story import job_story
-    from store.log import EventLog
-    from tools.cli.audit_asking import viewer_of
-
-    try:
-        log = EventLog.open(directory / "log", writable=False)
-    except StoreUnavailable as error:
-        raise down from error
-    try:
-        viewer = viewer_of(directory / "log")
-        names = _host_names(log)
-        story = job_story(log, job_id, names.__getitem__, may_see=viewer.may_see)
-        return story.plain(now_us=time.time_ns() // 1000, position=log.head())
-    finally:
-        log.close()
+def _from_scheduler(directory: Path, job_id: str) -> Json:
+    with Client(directory) as client:
+        return client.get(f"/v1/jobs/{segment(job_id)}/history")
 
 
-def _host_names(log: object) -> dict[int, str]:
-    """
-    Return the names of all hosts that ever joined, by number.
-    """
-    from domain.events.workers import WorkerJoined
-    from domain.ids import entity_of_stream
-    from store.log import EventLog
+def _from_tables(
+    directory: Path, name: str, from_text: str | None, to_text: str | None,
+    *, reports: bool, stale: bool,
+) -> Json:  # fmt: skip
+    from projections.audit.history import story
+    from tools.cli.audit import asked
 
-    assert isinstance(log, EventLog)
-    return {
-        envelope.event.host_number: entity_of_stream(envelope.stream)[1]
-        for envelope in log.read()
-        if isinstance(envelope.event, WorkerJoined)
-    }
+    with asked(directory, fresh=not stale) as reading:
+        told = story(
+            reading,
+            name,
+            viewer=viewer_of(Path(reading.path)),
+            from_us=time_of(reading, from_text, "from"),
+            to_us=time_of(reading, to_text, "to"),
+            now_us=now_us_of(reading),
+            with_reports=reports,
+        )
+    return told.plain()
 
 
-def _show(answer: Json) -> None:
-    say(f"Job {answer['job_id']}, as of position {answer['position']} of the log")
+# ------------------------------------------------------------------------------------- the screen
+
+
+def _show(told: Json) -> None:
+    kind = "host" if told["kind"] == "worker" else str(told["kind"])
+    say(f"{kind.capitalize()} {told['name']}".rstrip())
+    wide = len(str(told["position"])) + 1
+    for line in told["events"]:
+        _show_line(line, wide)
+    if told.get("elements"):
+        _show_elements(told["elements"])
+    if told["in_state_us"]:
+        _show_seconds(told["in_state_us"], kind)
+    say(f"Told from {_period(told)}, position {told['position']:,} of the log.")
+
+
+def _show_line(line: Json, wide: int) -> None:
+    from projections.audit.times import moment
+
+    by = f" by {line['actor']}" if line["actor"] else ""
+    say(f"{'#' + str(line['position']):>{wide}}  {moment(line['time_us'])}{by}: {line['text']}")
+    for change in filter(is_worth_a_line, line["changes"]):
+        from projections.audit.who import change_words
+
+        say(f"{'':{wide}}    {change_words(change)}")
+
+
+def _show_elements(elements: list[Json]) -> None:
+    from projections.audit.times import seconds
+
+    states = list(elements[0]["in_state_us"])
+    say(f"{counted(len(elements), 'element')}, with the seconds in each state:")
     rows = [
-        (event["position"], show_time(event["time_us"]), event["actor"], event["text"])
-        for event in answer["events"]
+        (one["job_id"], one["state"], *(seconds(one["in_state_us"][state]) for state in states))
+        for one in elements[:ELEMENTS_SHOWN]
     ]
-    table(("POSITION", "TIME", "ACTOR", "WHAT HAPPENED"), rows, numbers="POSITION")
-    spent = answer["in_state_us"]
-    say()
-    say("Time in each state:")
-    heads = [state for state in STATES if state in spent or state in ("PEND", "RUN")]
-    totals = [show_duration(spent.get(state, 0)) for state in heads]
-    table([*heads, "TOTAL"], [[*totals, show_duration(sum(spent.values()))]],
-          numbers=" ".join((*heads, "TOTAL")))
+    table(["JOB", "STATE", *(f"IN_{state}" for state in states)], rows,
+          numbers=" ".join(f"IN_{state}" for state in states))  # fmt: skip
+    if len(elements) > ELEMENTS_SHOWN:
+        say(f"and {len(elements) - ELEMENTS_SHOWN:,} more; --json names them all")
+
+
+def _show_seconds(in_state_us: dict[str, int], kind: str) -> None:
+    from projections.audit.times import seconds
+
+    whose = " of all elements" if kind == "array" else ""
+    say(f"Seconds in each state{whose}:")
+    heads = [*in_state_us, "TOTAL"]
+    shown = [*map(seconds, in_state_us.values()), seconds(sum(in_state_us.values()))]
+    table(heads, [shown], numbers=" ".join(heads))
+
+
+def is_worth_a_line(change: dict[str, Any]) -> bool:
+    """
+    Say whether a change tells people something: a new thing's empty fields don't.
+    """
+    return change["old"] is not None or change["new"] not in (None, "", False, [], {})
+
+
+def _period(told: Json) -> str:
+    from projections.audit.times import moment
+
+    begin = "the log's beginning" if told["from_us"] is None else moment(told["from_us"])
+    return f"{begin} to {moment(told['now_us'] if told['to_us'] is None else told['to_us'])}"

@@ -12,17 +12,12 @@ from typing import TYPE_CHECKING
 import click
 
 from domain.errors import Refused
+from tools.cli.audit_asking import answered_by_scheduler, now_us_of
 from tools.cli.options import dir_option, json_option
-from tools.cli.output import counted, note, say, say_json, show_amount, table
+from tools.cli.output import say, say_json, table
 
 if TYPE_CHECKING:
-    from replay.why import BudgetUse, Holder, Waiting
-    from tools.cli.why_recorded import Moment
-
-ROWS_SHOWN = 20
-HOSTS_SHOWN = 4
-# Taking in so many events takes some seconds; a person who asks of now shouldn't wait for them.
-FAR_EVENTS = 100_000
+    from projections.audit.reading import Reading
 
 
 @click.command(epilog="""
@@ -65,9 +60,14 @@ def why(
             "It tells the whole wait.",
         )
     needs_log = as_history or with_ahead or at_text is not None
-    if _answered_by_scheduler(
-        directory, job_id, needs_log=needs_log, with_hosts=with_hosts, as_json=as_json
-    ):
+
+    def answer() -> None:
+        from tools.cli.why_live import tell
+
+        tell(directory, job_id, all_hosts=with_hosts, as_json=as_json)
+
+    only_log = "--at, --history and --ahead" if needs_log else ""
+    if answered_by_scheduler(directory, answer, only_log=only_log):
         return
     if as_history:
         _tell_intervals(directory, job_id, as_json=as_json)
@@ -78,55 +78,19 @@ def why(
         )
 
 
-def _answered_by_scheduler(
-    directory: Path, job_id: str, *, needs_log: bool, with_hosts: bool, as_json: bool
-) -> bool:
-    """
-    Have the scheduler answer where the log may not be read, or would take long to be taken in.
-
-    Raises:
-        Refused: Only the log has the answer, and it may not be read.
-    """
-    from tools.cli.client import NoScheduler
-    from tools.cli.why_live import tell
-    from tools.cli.why_recorded import events_behind, may_read
-
-    is_readable = may_read(directory)
-    if needs_log and not is_readable and (directory / "log").exists():
-        raise Refused(
-            "log", "must be readable to you for --at, --history and --ahead", str(directory),
-            "Ask the owner of the cluster, or leave them out.",
-        )
-    if is_readable and (needs_log or events_behind(directory) <= FAR_EVENTS):
-        return False
-    try:
-        tell(directory, job_id, all_hosts=with_hosts, as_json=as_json)
-    except NoScheduler:
-        if not is_readable:
-            raise
-        return False
-    if is_readable:
-        note(
-            "xce: the audit tables are far behind, so this is from the scheduler alone. Bring them "
-            "up: xce audit catch-up."
-        )
-    return True
-
-
 def _tell_intervals(directory: Path, job_id: str, *, as_json: bool) -> None:
     from tools.cli.audit import asked
-    from tools.cli.audit_why import show_intervals
 
     with asked(directory) as reading:
-        show_intervals(reading, job_id, as_json=as_json)
+        _show_intervals(reading, job_id, as_json=as_json)
 
 
 def _tell_moment(
     directory: Path, job_id: str, at_text: str | None,
     *, with_ahead: bool, with_hosts: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    from tools.cli.audit_why import show_hosts
     from tools.cli.why_recorded import hosts_of, moment_of
+    from tools.cli.why_screen import show, show_ahead, show_holders, show_hosts
 
     with moment_of(directory, job_id, at_text) as moment:
         short = hosts_of(moment) if with_hosts else []
@@ -138,139 +102,45 @@ def _tell_moment(
                 more["holders"] = [asdict(one) for one in holders]
             say_json({**moment.plain(), **more})
             return
-        _show(moment, is_now=at_text is None)
+        show(moment, is_now=at_text is None)
         show_hosts(short)
         if with_ahead:
-            _show_ahead(ahead)
-            _show_holders(holders)
+            show_ahead(ahead)
+            show_holders(holders)
 
 
-# ------------------------------------------------------------------------------------- the screen
+def _show_intervals(reading: Reading, job_id: str, *, as_json: bool) -> None:
+    """
+    Show all reasons over time, with their seconds.
+    """
+    from dataclasses import asdict
 
+    from projections.audit.pending import reason_history
+    from projections.audit.times import moment, seconds
 
-def _show(moment: Moment, *, is_now: bool) -> None:
-    from projections.audit.times import moment as shown
-
-    say(_headline(moment, is_now=is_now))
-    if moment.code:
-        _show_reasons(moment)
-        _show_place(moment)
-    elif moment.waits:
-        from projections.audit.times import seconds
-
-        say(f"Waited       {seconds(moment.waited_us())} s, at last: {moment.waits[-1].reasons}")
-    told = moment.told
-    if told.dispatched_instead:
-        named = ", ".join(told.instead)
-        say(
-            f"Ran instead  {counted(told.dispatched_instead, 'job')} while it waited, the latest: "
-            f"{named}"
+    found = reason_history(reading, job_id)
+    now_us = now_us_of(reading)
+    total_us = sum((now_us if one.to_us is None else one.to_us) - one.from_us for one in found)
+    if as_json:
+        intervals = [asdict(one) for one in found]
+        say_json(
+            {
+                "job_id": job_id,
+                "position": reading.position(),
+                "now_us": now_us,
+                "waited_us": total_us,
+                "intervals": intervals,
+            }
         )
-    position, time_us = moment.since
-    say(f"Since        {shown(time_us)} (position {position})")
-    say(f"As of        {shown(told.time_us)} (position {told.position})")
-
-
-def _headline(moment: Moment, *, is_now: bool) -> str:
-    told = moment.told
-    start = f"Job {told.job_id} ({told.state})"
-    if told.verdict == "held":
-        return f"{start} is held: it doesn't start until it is resumed."
-    if not moment.code:
-        return f"{start} doesn't wait: {moment.state_says['verdict']}"
-    if moment.state_says["never"]:
-        return f"{start} can never start on the cluster as it {'is' if is_now else 'was then'}."
-    return f"{start} waits: it can start, but not {'now' if is_now else 'then'}."
-
-
-def _show_reasons(moment: Moment) -> None:
-    say(f"Main reason  {moment.code}: {moment.summary}")
-    for shortage in () if moment.queue_reason else moment.told.shortages:
-        say(f"             {shortage.words()}")
-    for budget in moment.limits():
-        say(f"Limit        {_limit_words(budget)}")
-    request = moment.request()
-    if request is not None:
-        least, most = request.tasks_min, request.tasks_max
-        tasks = counted(least, "task") if least == most else f"{least:,} to {counted(most, 'task')}"
-        say(f"It asks for  {', '.join(filter(None, (tasks, request.resreq)))}")
-
-
-def _limit_words(budget: BudgetUse) -> str:
-    owner = f" for {budget.owner}" if budget.owner else ""
-    words = (
-        f"{budget.limit}{owner}: {show_amount(budget.resource, budget.used_milli)} of "
-        f"{show_amount(budget.resource, budget.most_milli)} {budget.resource} in use"
-    )
-    if budget.missing_milli is None or budget.asked_milli is None:
-        return words
-    return (
-        f"{words}, {show_amount(budget.resource, budget.asked_milli)} asked for, short of "
-        f"{show_amount(budget.resource, budget.missing_milli)}"
-    )
-
-
-def _show_place(moment: Moment) -> None:
-    order = moment.order
-    if moment.told.blocker:
-        say(f"Held back    by job {moment.told.blocker}: see xce why {moment.told.blocker}")
-    if order is None:
         return
-    if order.place is None:
-        say("Its place    none: it isn't tried as long as its queue takes no jobs")
-        return
-    nearest = ", ".join(one.job_id for one in order.ahead[-1:-4:-1])
-    before = f", just after {nearest}" if nearest else ""
-    say(f"Its place    {order.place:,} of {order.waiting_count:,} that wait{before}")
-
-
-def _show_ahead(ahead: list[Waiting]) -> None:
-    from projections.audit.times import moment as shown
-
-    if not ahead:
-        say("No waiting job is taken before it.")
-        return
-    say(f"{counted(len(ahead), 'job')} taken before it:")
-    table(
-        "PLACE JOB USER QUEUE QUEUE_PRIORITY PRIORITY TASKS REQUEST SINCE".split(),
-        [
-            (
-                place, one.job_id, one.user, one.queue, one.queue_priority, one.job_priority,
-                one.tasks_min, one.resreq, shown(one.queue_us),
-            )
-            for place, one in enumerate(ahead[:ROWS_SHOWN], 1)
-        ],
-        numbers="PLACE QUEUE_PRIORITY PRIORITY TASKS",
-    )  # fmt: skip
-    _say_rest(len(ahead))
-
-
-def _show_holders(holders: list[Holder]) -> None:
-    from projections.audit.times import moment as shown
-
-    if not holders:
-        say("No job has hosts.")
-        return
-    say(f"{counted(len(holders), 'job')} with hosts meanwhile:")
-    table(
-        "JOB USER QUEUE STATE TASKS HOSTS EXPECTED_END".split(),
-        [
-            (
-                one.job_id, one.user, one.queue, one.state, one.tasks, _hosts(one.hosts),
-                "unknown" if one.expected_end_us is None else shown(one.expected_end_us),
-            )
-            for one in holders[:ROWS_SHOWN]
-        ],
-        numbers="TASKS",
-    )  # fmt: skip
-    _say_rest(len(holders))
-
-
-def _hosts(names: tuple[str, ...]) -> str:
-    more, shown = len(names) - HOSTS_SHOWN, " ".join(names[:HOSTS_SHOWN])
-    return f"{shown} and {counted(more, 'more host')}" if more > 0 else shown
-
-
-def _say_rest(count: int) -> None:
-    if count > ROWS_SHOWN:
-        say(f"and {count - ROWS_SHOWN:,} more; --json names them all")
+    rows = [
+        (
+            moment(one.from_us),
+            seconds((now_us if one.to_us is None else one.to_us) - one.from_us),
+            one.code,
+            ("never: " if one.never else "") + one.reasons,
+        )
+        for one in found
+    ]
+    table(("SINCE", "SECONDS", "CODE", "REASONS"), rows, numbers="SECONDS")
+    say(f"Waited {seconds(total_us)} s in all, as of position {reading.position()}.")

@@ -36,6 +36,8 @@ def _show(job_id: str, answer: Json, asks: Json | None, *, all_hosts: bool) -> N
         say(f"  it asks for {_request(asks)}")
     for words, reasons in _grouped(answer["reasons"]).items():
         _show_group(words, reasons, all_hosts=all_hosts)
+    if answer["proved_by"] not in ("", job_id):
+        say(f"  as found for job {answer['proved_by']}, which asks for the same")
     if answer["blocker"]:
         say(f"  It is behind job {answer['blocker']}: see xce why {answer['blocker']}")
     say(f"  as of position {answer['position']} of the log")

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from projections.audit.reading import Reading, Row
     from projections.scheduling.core import Core
     from projections.scheduling.records import JobRecord
+    from replay.at import Ladder
+    from replay.placed import Placement
     from replay.why import BudgetUse, Holder, Order, Waiting
+    from store.log import EventLog
 
 # What the scheduler itself says of a job when its queue takes none; no decision is recorded then.
 OF_THE_QUEUE = {"QUE_INACT": "queue.inactivated", "QUE_WINDOW": ""}
@@ -34,12 +37,16 @@ class Moment:
         core: The state at the moment.
         told: What the tables say.
         job: The job's record, None when it is forgotten.
+        log: Where all that comes from.
+        ladder: The states of the log.
     """
 
     reading: Reading
     core: Core
     told: Why
     job: JobRecord | None
+    log: EventLog
+    ladder: Ladder
 
     @cached_property
     def state_says(self) -> Json:
@@ -51,7 +58,7 @@ class Moment:
         if self.job is not None:
             return why(self.core.state, self.job)
         words = {"since_us": self.told.since_us, "never": False, "reasons": [], "blocker": ""}
-        return {**words, "verdict": _end_of(self.reading, self.told.job_id)}
+        return {**words, "proved_by": "", "verdict": _end_of(self.reading, self.told.job_id)}
 
     @cached_property
     def queue_reason(self) -> str:
@@ -124,6 +131,25 @@ class Moment:
 
         return holders(self.core.state)
 
+    @cached_property
+    def placement(self) -> Placement | None:
+        """
+        Return where a job that has hosts, or had them, was placed and why there; None when it
+        waits, or never had any.
+        """
+        from replay.placed import placement_at
+
+        row = self.reading.one(
+            "SELECT a.dispatch_position, s.position AS first FROM attempts a JOIN sessions s ON "
+            "s.number = a.session WHERE a.job_id = ? AND a.dispatch_position <= ? "
+            "ORDER BY a.attempt DESC LIMIT 1",
+            (self.told.job_id, self.told.position),
+        )
+        if self.code or row is None or self.told.verdict in ("waits", "never", "held"):
+            return None
+        step = list(self.log.read(row["first"] - 1, row["dispatch_position"]))
+        return placement_at(self.ladder, step)
+
     def request(self) -> Waiting | None:
         """
         Return what the job asks for, None when it doesn't wait.
@@ -186,6 +212,7 @@ class Moment:
                 {**asdict(one), "missing_milli": one.missing_milli} for one in self.limits()
             ],
             "blocker": self.told.blocker,
+            "proved_by": self.state_says["proved_by"],
             "request": None if request is None else asdict(request),
             "picker": order.picker if order else None,
             "place": order.place if order else None,
@@ -194,7 +221,15 @@ class Moment:
             "since_position": self.since[0],
             "waited_us": self.waited_us(),
             "last_reason": last.reasons if last else "",
+            "placed": _plain_placement(self.placement),
         }
+
+
+def _plain_placement(placed: Placement | None) -> Json | None:
+    if placed is None:
+        return None
+    hosts = [{"host": host, "tasks": tasks} for host, tasks in placed.hosts]
+    return {**asdict(placed), "hosts": hosts}
 
 
 @contextmanager
@@ -220,9 +255,11 @@ def moment_of(directory: Path, job_id: str, at_text: str | None) -> Iterator[Mom
         position = last if asked_for is None else min(asked_for, last)
         # The first question about a long log takes a while: it leaves the ladder's rungs.
         with bar(position, "folding", shown=None) as step:
-            found = ladder_of(log, plugins=found_plugins(), on_progress=step).at(position)
+            ladder = ladder_of(log, plugins=found_plugins(), on_progress=step)
+            found = ladder.at(position)
         told = why_at(reading, job_id, found.position)
-        yield Moment(reading, found.core, told, found.core.state.stored.jobs.get(stream))
+        job = found.core.state.stored.jobs.get(stream)
+        yield Moment(reading, found.core, told, job, log, ladder)
 
 
 def hosts_of(moment: Moment) -> list[Row]:
@@ -249,35 +286,3 @@ def _end_of(reading: Reading, job_id: str) -> str:
     elif row["exit_code"] is not None:
         how = f"it ended with exit code {row['exit_code']}"
     return f"{how} ({row['end_reason']})." if row["end_reason"] else f"{how}."
-
-
-def may_read(directory: Path) -> bool:
-    """
-    Say whether there is a log that whoever asks may read.
-    """
-    import os
-
-    from domain.errors import StoreUnavailable
-    from store.embedded.preflight import DATA_FILE
-    from store.info import is_log, log_directory
-
-    try:
-        place = log_directory(directory)
-        return is_log(place) and os.access(place / DATA_FILE, os.R_OK)
-    except StoreUnavailable:
-        return False
-
-
-def events_behind(directory: Path) -> int:
-    """
-    Return how many events the tables are behind the log, without bringing them up.
-    """
-    from projections.audit.reading import Reading
-    from tools.cli.audit import opened
-
-    with opened(directory) as (log, place):
-        current = place.current()
-        if current is None:
-            return log.head()
-        with Reading(current) as reading:
-            return log.head() - reading.position()

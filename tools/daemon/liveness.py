@@ -46,12 +46,14 @@ class Liveness:
             # We were away ourselves (stopped, suspended): what was said meanwhile isn't read yet.
             self._began_ns = now_ns
         self._checked_ns = now_ns
+        state = engine.core.state
         found = []
-        for worker in engine.core.state.stored.workers.values():
+        for worker in state.stored.workers.values():
             heard_ns = max(self._heard.get(worker.name, 0), self._began_ns)
-            if now_ns - heard_ns > self._silent_ns and _is_expected(
-                worker.left, worker.unreachable_us
-            ):
+            if worker.unreachable_us is not None or now_ns - heard_ns <= self._silent_ns:
+                continue
+            # Nothing is expected of one that left, but for what became of the jobs it left behind.
+            if not worker.left or state.jobs_led_by(worker):
                 found.append(
                     MarkUnreachable(
                         worker=worker.name,
@@ -60,7 +62,3 @@ class Liveness:
                     )
                 )
         return found
-
-
-def _is_expected(has_left: bool, unreachable_us: int | None) -> bool:  # noqa: FBT001 - two facts of one record
-    return not has_left and unreachable_us is None

@@ -214,6 +214,7 @@ class _Scheduler:
             code_version=code_version(),
             pickers=plugins.picker_versions(),
             allocators=plugins.allocator_versions(),
+            awaits_workers=True,
         )
         first = () if engine.core.state.stored.cluster else first_commands(self._settings)
         for command in (started, *first):

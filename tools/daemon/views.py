@@ -25,6 +25,7 @@ from projections.scheduling.status import blocker_of, why_waiting
 from tools.agent.files import WorkerFiles
 from tools.daemon.access import Caller
 
+AWAITED = "not heard since the scheduler's start"
 WAITS = frozenset({JobState.PEND, JobState.PSUSP, JobState.WAIT})
 
 
@@ -208,16 +209,19 @@ def why(state: State, job: JobRecord) -> dict[str, object]:
         "never": False,
         "reasons": [],
         "blocker": "",
+        "proved_by": "",
     }
     if job.state not in WAITS:
         return told | {"verdict": _verdict(state, job)}
     never, reasons = why_waiting(state, job)
     blocker = blocker_of(state, job)
+    kept = state.stored.reason_sets.get(job.reason_set)
     is_behind = any(reason.code == "JOB_BEHIND" for reason in reasons)
     return told | {
         "never": never,
         "reasons": [_told_reason(state, reason) for reason in reasons],
         "blocker": blocker.job_id if blocker is not None and is_behind else "",
+        "proved_by": kept.proved_by if kept is not None and kept.reasons == reasons else "",
     }
 
 
@@ -267,7 +271,7 @@ def _host(state: State, worker: WorkerRecord, job_count: int) -> dict[str, objec
     return {
         "host": worker.name,
         "status": _status(worker),
-        "why": worker.closed_why if worker.closed else "",
+        "why": AWAITED if worker.is_awaited else worker.closed_why if worker.closed else "",
         "slots": worker.slots,
         "slots_used": int(state.capacity.used[worker.number]),
         "jobs": job_count,
@@ -285,7 +289,7 @@ def _status(worker: WorkerRecord) -> str:
     """
     if worker.left:
         return "left"
-    if worker.unreachable_us is not None:
+    if worker.is_silent:
         return "unreachable"
     return "closed" if worker.closed else "ok"
 

@@ -92,7 +92,7 @@ class WorkPoll(Request):
                 current,
                 "Another agent has joined under this name.",
             )
-        if engine.core.state.worker(self.worker).unreachable_us is not None:
+        if engine.core.state.worker(self.worker).is_silent:
             # While it was away its attempts may have been given up: it must hear the whole.
             self.revision = 0
             back = WorkerReport(worker=self.worker, incarnation=self.incarnation)

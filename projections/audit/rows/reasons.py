@@ -42,7 +42,7 @@ class WaitRow:
 @table(
     "reason_sets",
     key="set_number from_position",
-    fixed="from_us session fingerprint never main_code main_text summary host_count",
+    fixed="from_us session fingerprint never main_code main_text summary host_count proved_by",
     indexes=(Index(("from_position",)), Index(("main_code",))),
 )
 @dataclass(slots=True)
@@ -64,6 +64,7 @@ class ReasonSetRow:
     main_text: Annotated[str, "The main reason in words"]
     summary: Annotated[str, "All reasons in words, grouped, with counts of hosts"]
     host_count: Annotated[int, "Most hosts that any one of its reasons holds for"]
+    proved_by: Annotated[str, "Job whose placement found them, empty when none was tried"]
     to_position: Annotated[
         int | None, "Position of the event that changed it; NULL while it lasts"
     ] = None

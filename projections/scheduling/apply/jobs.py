@@ -28,7 +28,7 @@ from domain.events.jobs import (
     JobSubmitted,
     JobSwitched,
 )
-from domain.ids import job_of_stream, job_stream_of, split_job_id
+from domain.ids import job_stream_of, number_of_stream
 from domain.job_states import LIVE, JobState
 from domain.jobs import ExitRules, JobSpec
 from projections.scheduling.apply.stops import give_order, note_victim
@@ -42,35 +42,37 @@ def submitted(state: State, stamped: Stamped, event: JobSubmitted) -> None:
     """
     Add the job, or every element of an array.
     """
-    number, index = split_job_id(job_of_stream(stamped.stream))
+    number, index = number_of_stream(stamped.stream)
     stored = state.stored
     stored.highest_job = max(stored.highest_job, number)
     if event.key:
         stored.keys[event.key] = KeyRecord(stamped.stream, event.digest, stamped.time_us)
     array = event.spec.array
     if array is None:
-        _add(state, stamped, event, number, index)
+        _add(state, stamped, event, (number, index), stamped.stream)
         return
     indices = array.indices()
     streams = tuple(job_stream_of(number, index) for index in indices)
     stored.arrays[number] = ArrayRecord(number, streams, array.started_max)
-    for index in indices:
-        _add(state, stamped, event, number, index)
+    for index, stream in zip(indices, streams, strict=True):
+        _add(state, stamped, event, (number, index), stream)
 
 
-def _add(state: State, stamped: Stamped, event: JobSubmitted, number: int, index: int) -> None:
-    now_us = stamped.time_us
+def _add(
+    state: State, stamped: Stamped, event: JobSubmitted, identity: tuple[int, int], stream: str
+) -> None:
+    now_us, (number, index) = stamped.time_us, identity
     job = JobRecord(
         number=number,
         index=index,
-        stream=job_stream_of(number, index),
+        stream=stream,
         spec=event.spec,
         submit_us=now_us,
         queue_us=now_us,
         since_us=now_us,
         key=event.key,
     )
-    state.stored.jobs[job.stream] = job
+    state.stored.jobs[stream] = job
     state.watch_parents(job)
     if event.spec.hold:
         job.state = JobState.PSUSP
@@ -304,7 +306,7 @@ def requeued(state: State, stamped: Stamped, event: JobRequeued) -> None:
     job.kill_actor, job.kill_order, job.stop_actor, job.suspend_why = None, 0, None, ""
     job.exit_code = job.signal = job.finish_us = job.start_us = None
     job.why = ""
-    job.run_us = 0
+    job.pid = job.process_group = job.run_us = 0
     job.fresh = "SBD_JOB_REQUEUE" if event.why == "exit value" else "JOB_REQUEUED"
     if event.hold:
         job.state = JobState.PSUSP

@@ -32,6 +32,9 @@ from projections.scheduling.state import State
 def scheduler_started(state: State, stamped: Stamped, event: SchedulerStarted) -> None:
     """
     Remember who runs the scheduler, and which versions of the plug-ins decide from now on.
+
+    Which agents are still there it may not know yet: then a host takes no jobs until its worker is
+    heard. Its running jobs are untouched.
     """
     state.stored.epoch = event.epoch
     state.stored.pickers = event.pickers
@@ -39,6 +42,9 @@ def scheduler_started(state: State, stamped: Stamped, event: SchedulerStarted) -
     state.stored.running = True
     state.stored.started_us = stamped.time_us
     state.capacity.freed += 1
+    for worker in state.hosts if event.awaits_workers else ():
+        worker.is_awaited = worker.unreachable_us is None and not worker.left
+        state.capacity.set_status(worker)
 
 
 def scheduler_stopped(state: State, stamped: Stamped, event: SchedulerStopped) -> None:

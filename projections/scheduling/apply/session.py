@@ -41,6 +41,7 @@ def reason_set_changed(state: State, stamped: Stamped, event: ReasonSetChanged) 
     kept.never = event.never
     kept.reasons = event.reasons
     kept.since_us = stamped.time_us
+    kept.proved_by = event.proved_by
     state.signatures.pop(event.set_number, None)
 
 

@@ -22,7 +22,7 @@ from domain.ids import entity_of_stream, job_stream
 from domain.job_states import JobState, state_after
 from projections.scheduling.apply.transitions import move, state_before_loss
 from projections.scheduling.holds import lose_kept
-from projections.scheduling.records import JobRecord, WorkerRecord
+from projections.scheduling.records import WorkerRecord
 from projections.scheduling.state import State
 
 
@@ -54,7 +54,7 @@ def joined(state: State, stamped: Stamped, event: WorkerJoined) -> None:
     worker.resources = event.resources
     worker.attributes = event.attributes
     worker.report_us = stamped.time_us
-    worker.left = False
+    worker.left = worker.is_awaited = False
     worker.load = {}
     _reach_again(state, stamped, worker)
     state.with_victims_back(lambda: state.capacity.set_host(worker))
@@ -122,9 +122,10 @@ def became_unreachable(state: State, stamped: Stamped, event: WorkerBecameUnreac
     """
     worker = _worker(state, stamped)
     worker.unreachable_us = stamped.time_us
+    worker.is_awaited = False
     state.lost_hosts[worker.name] = worker
     lose_kept(state, worker)
-    for job in _jobs_led_by(state, worker):
+    for job in state.jobs_led_by(worker):
         after = state_after("contact lost", job.state)
         if after is not None:
             move(state, job, after, stamped.time_us)
@@ -137,6 +138,7 @@ def came_back(state: State, stamped: Stamped, event: WorkerCameBack) -> None:
     """
     worker = _worker(state, stamped)
     worker.report_us = stamped.time_us
+    worker.is_awaited = False
     _reach_again(state, stamped, worker)
     state.capacity.set_status(worker)
 
@@ -146,20 +148,9 @@ def _reach_again(state: State, stamped: Stamped, worker: WorkerRecord) -> None:
         return
     worker.unreachable_us = None
     state.lost_hosts.pop(worker.name, None)
-    for job in _jobs_led_by(state, worker):
+    for job in state.jobs_led_by(worker):
         if job.state is JobState.UNKWN:
             move(state, job, state_before_loss(job), stamped.time_us)
-
-
-def _jobs_led_by(state: State, worker: WorkerRecord) -> list[JobRecord]:
-    """
-    Return the live jobs whose command runs on this host: it is the first of their allocation.
-    """
-    return [
-        job
-        for job in state.live.values()
-        if job.allocation is not None and job.allocation.runs[0].first == worker.number
-    ]
 
 
 def left(state: State, stamped: Stamped, event: WorkerLeft) -> None:
@@ -168,6 +159,7 @@ def left(state: State, stamped: Stamped, event: WorkerLeft) -> None:
     """
     worker = _worker(state, stamped)
     worker.left = True
+    worker.is_awaited = False
     lose_kept(state, worker)
     state.capacity.set_status(worker)
 

@@ -93,6 +93,8 @@ def _check_hosts(state: State, spec: JobSpec) -> None:
     """
     Refuse hosts that nobody knows, and one asked for twice.
     """
+    if not spec.hosts:
+        return
     names = [choice.host for choice in spec.hosts]
     unknown = next((name for name in names if name not in state.stored.workers), None)
     if unknown is not None:

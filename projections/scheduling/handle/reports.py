@@ -102,12 +102,13 @@ def leave(state: State, command: LeaveWorker, actor: str) -> NewEvents:
 
 def mark_unreachable(state: State, command: MarkUnreachable, actor: str) -> NewEvents:
     """
-    Note that a worker is silent; noting it twice changes nothing.
+    Note that a worker is silent; noting it twice changes nothing, nor does it for one that left and
+    leads no job.
     """
     worker = state.worker(command.worker)
-    if worker.incarnation != command.incarnation or worker.left:
+    if worker.incarnation != command.incarnation or worker.unreachable_us is not None:
         return []
-    if worker.unreachable_us is not None:
+    if worker.left and not state.jobs_led_by(worker):
         return []
     event = WorkerBecameUnreachable(silent_us=command.silent_us)
     return [(worker_stream(worker.name), event)]
@@ -265,6 +266,8 @@ def _attempt(state: State, command: JobReport) -> tuple[JobRecord | None, str]:
 
 def _runs_on(job: JobRecord, worker: WorkerRecord) -> bool:
     runs = job.allocation.runs if job.allocation is not None else ()
+    if runs and runs[0].first == worker.number:
+        return True
     return any(run.first <= worker.number < run.first + run.hosts for run in runs)
 
 
@@ -273,7 +276,7 @@ def _with_worker_back(state: State, command: JobReport, job: JobRecord, event: E
 
 
 def _back(worker: WorkerRecord) -> NewEvents:
-    if worker.unreachable_us is None:
+    if not worker.is_silent:
         return []
     return [(worker_stream(worker.name), WorkerCameBack(incarnation=worker.incarnation))]
 

@@ -51,6 +51,7 @@ def start_scheduler(state: State, command: StartScheduler, actor: str) -> NewEve
         code_version=command.code_version,
         pickers=command.pickers,
         allocators=command.allocators,
+        awaits_workers=command.awaits_workers,
     )
     return [(SCHEDULER, event)]
 

@@ -13,6 +13,7 @@ from typing import final
 from projections.scheduling.pickers.protocol import PickerView
 from projections.scheduling.records import JobRecord, QueueRecord
 
+KEYS = ("queue_priority", "job_priority", "place", "queue_us", "job", "index")
 Key = tuple[int, int, int, int, int, int, int]
 Entry = tuple[Key, JobRecord]
 Heap = list[Entry]
@@ -44,6 +45,17 @@ class _Order:
         self.keys[job.stream] = key
         heappush(heap, (key, job))
 
+    def keys_of(self, job: JobRecord) -> list[tuple[str, int]]:
+        """
+        Return by name what gives a job its place, the first ones decide.
+        """
+        key = self.keys.get(job.stream)
+        if key is None:
+            return []
+        priority, wish, place, *age = key
+        values = (-priority, -wish, place, *age[:3])
+        return list(zip(KEYS, values, strict=True))
+
     def first(self, heap: Heap) -> Entry | None:
         """
         Return the first entry of a heap that still waits, None when none does.
@@ -56,11 +68,20 @@ class _Order:
             heappop(heap)
         return None
 
+    def sorted(self, heap: Heap) -> Heap:
+        """
+        Return the entries that still wait, in order, which is a heap too.
+        """
+        return sorted((entry for entry in heap if self._waits(entry)), key=lambda entry: entry[0])
+
+    def _waits(self, entry: Entry) -> bool:
+        return self.keys.get(entry[1].stream) == entry[0]
+
     def waiting(self, heap: Heap) -> list[JobRecord]:
         """
         Return the jobs of a heap that still wait.
         """
-        return [job for key, job in heap if self.keys.get(job.stream) == key]
+        return [entry[1] for entry in heap if self._waits(entry)]
 
 
 class _Group:
@@ -112,6 +133,8 @@ class BuiltinFcfs:
         self._pushed: dict[str, _Group] = {}
         self._began_at = -1
         self._settled_at = -1
+        self._let_go_at = -1
+        self._had_turn: list[tuple[Heap, Entry]] = []
 
     def fini(self) -> None:
         self._groups.clear()
@@ -147,6 +170,7 @@ class BuiltinFcfs:
         self._heads = []
         self._round += 1
         self._woken_at = -1
+        self._let_go_at = self._view.let_go()
         for group in self._candidates():
             group.is_spent = group.proved == self._view.epoch_of(group.fingerprint)
             if not group.is_spent:
@@ -184,10 +208,30 @@ class BuiltinFcfs:
 
     def on_dispatch(self, job: JobRecord) -> None:
         first = self._woken_at < 0 and self._view.changes() != self._began_at
-        if first or (self._woken_at >= 0 and self._woken_at != self._view.freed()):
+        if self._view.let_go() != self._let_go_at:
+            self._try_again_behind()
+        elif first or (self._woken_at >= 0 and self._woken_at != self._view.freed()):
             self._woken_at = self._view.freed()
             self._wake_behind()
         self._add_head(self._taken())
+
+    def _try_again_behind(self) -> None:
+        """
+        Have every job tried that comes behind the one just returned, also of requests that proved
+        impossible before in this session: what was held for it is free. Others had their turn.
+        """
+        self._woken_at, self._let_go_at = self._view.freed(), self._view.let_go()
+        assert self._current_key is not None, "on_dispatch and on_pend follow next_job"
+        # Without the count of pushes: what the job just returned asks for may have changed.
+        turn = self._current_key[:-1]
+        for group in self._groups.values():
+            for heap in (group.fresh, group.known):
+                entries = self._order.sorted(heap)
+                self._had_turn += [(heap, each) for each in entries if each[0][:-1] <= turn]
+                heap[:] = [each for each in entries if each[0][:-1] > turn]
+            group.is_spent, group.round = False, self._round
+            if group is not self._current:
+                self._add_head(group)
 
     def _wake_behind(self) -> None:
         """
@@ -206,6 +250,8 @@ class BuiltinFcfs:
 
     def on_pend(self, job: JobRecord) -> None:
         group = self._taken()
+        if self._view.let_go() != self._let_go_at:
+            self._try_again_behind()
         if self._view.fingerprint_of(job) != group.fingerprint:
             # It asks for something else now, so it has proved nothing for the others.
             self._add_head(group)
@@ -219,8 +265,17 @@ class BuiltinFcfs:
     def end_session(self) -> None:
         if not self._heads:
             self._settled_at = self._began_at
+        for heap, entry in self._had_turn:
+            heappush(heap, entry)
+        self._had_turn = []
         self._heads = []
         self._current = None
+
+    def order_keys(self, job: JobRecord) -> list[tuple[str, int]]:
+        """
+        Return by name what gives a job its place in the order.
+        """
+        return self._order.keys_of(job)
 
     def blocker(self) -> JobRecord | None:
         return None
@@ -317,6 +372,12 @@ class StrictFcfs:
         for entry in self._aside:
             heappush(self._heap, entry)
         self._aside = []
+
+    def order_keys(self, job: JobRecord) -> list[tuple[str, int]]:
+        """
+        Return by name what gives a job its place in the order.
+        """
+        return self._order.keys_of(job)
 
     def blocker(self) -> JobRecord | None:
         return self._blocker if len(self._order.keys) > 1 else None

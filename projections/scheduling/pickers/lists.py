@@ -226,6 +226,21 @@ class PickerLists:
     def blocker(self) -> JobRecord | None:
         return next((job for _, job in self.held_back()), None)
 
+    # -- what decision traces tell
+
+    def picker_of(self, job: JobRecord) -> JobPicker:
+        """
+        Return who picks from the list that a job is in.
+        """
+        return self._of_queue[job.spec.queue].picker
+
+    def blocker_of(self, job: JobRecord) -> JobRecord | None:
+        """
+        Return the job that held back the list that a job is in, None when none did.
+        """
+        place = self._lists.index(self._of_queue[job.spec.queue])
+        return self._blocked.get(place)
+
     def held_back(self) -> list[tuple[str, JobRecord]]:
         """
         Return (stream of a list, job) for each job behind which others of its list, or lists after

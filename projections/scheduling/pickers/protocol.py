@@ -52,6 +52,13 @@ class PickerView(Protocol):
         """
         ...
 
+    def let_go(self) -> int:
+        """
+        Return a count that rises with everything that was held for a job and no longer is: the one
+        thing that may become free in the middle of a session.
+        """
+        ...
+
     def epoch_of(self, fingerprint: str) -> int:
         """
         Return a count that rises whenever a request proved impossible must be tried again.
@@ -62,7 +69,8 @@ class PickerView(Protocol):
 class JobPicker(Protocol):
     """
     Say which job is next. A picker keeps indexes only; they are rebuilt by pushing every waiting
-    job again.
+    job again. It may also have ``order_keys(job)``, which returns (name, value) of what gives a
+    job its place; decision traces then tell it.
 
     ``version`` rises whenever the rules change, so that a replay can tell "the policy changed".
 

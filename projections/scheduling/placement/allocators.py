@@ -95,6 +95,8 @@ class ParJob:
         largest = int(fits.max())
         if largest >= tasks:
             return [(np.array([int((fits >= tasks).argmax())]), tasks)]
+        if largest == 1:
+            return [(fits.nonzero()[0][:tasks], 1)]
         at_least = _counts_at_least(fits, largest)
         hosts = _first_even_fit(tasks, at_least)
         return None if hosts is None else _even_pick(tasks, hosts, fits)
@@ -141,11 +143,11 @@ def _even_pick(tasks: int, hosts: int, fits: Column) -> Picked:
     """
     each, larger = divmod(tasks, hosts)
     if not larger:
-        return [(np.flatnonzero(fits >= each)[:hosts], each)]
-    first = np.flatnonzero(fits > each)[:larger]
+        return [((fits >= each).nonzero()[0][:hosts], each)]
+    first = (fits > each).nonzero()[0][:larger]
     open_still = fits >= each
     open_still[first] = False
-    rest = np.flatnonzero(open_still)[: hosts - larger]
+    rest = open_still.nonzero()[0][: hosts - larger]
     return [(first, each + 1), (rest, each)]
 
 

@@ -8,13 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
-
 from domain.allocations import Allocation, HostRun, Instances, SharedAmount
 from domain.amounts import Amount
 from domain.errors import InvariantBroken
 from domain.resreq.syntax import Per
-from projections.scheduling.capacity import Capacity
+from projections.scheduling.capacity import Capacity, Column
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.plugins import Picked
 from projections.scheduling.request import MILLI, HostNeed, SharedNeed, Usage
@@ -52,16 +50,26 @@ def runs_of(needs: Sequence[HostNeed], picked: Picked) -> tuple[HostRun, ...]:
     runs: list[HostRun] = []
     for hosts, tasks in picked:
         amounts = tuple(Amount(resource=need.resource, milli=need.of(tasks)) for need in needs)
-        if len(hosts) == 1:
-            runs.append(HostRun(first=int(hosts[0]), tasks=tasks, amounts=amounts))
-            continue
-        cuts = (np.flatnonzero(np.diff(hosts) != 1) + 1).tolist()
-        edges = [0, *cuts, len(hosts)]
-        for start, stop in pairwise(edges):
-            runs.append(
-                HostRun(first=int(hosts[start]), hosts=stop - start, tasks=tasks, amounts=amounts)
-            )
-    return joined(runs)
+        for first, count in _stretches(hosts):
+            runs.append(HostRun(first=first, hosts=count, tasks=tasks, amounts=amounts))
+    # Within one pick neighbours are joined already.
+    return joined(runs) if len(picked) > 1 else tuple(runs)
+
+
+# hot: once a dispatch; the simulator and the bench of dispatches need it.
+def _stretches(hosts: Column) -> list[tuple[int, int]]:
+    """
+    Return (first, count) of each stretch of hosts that follow each other by number.
+    """
+    size = len(hosts)
+    if size == 1:
+        return [(int(hosts[0]), 1)]
+    cuts = ((hosts[1:] - hosts[:-1]) != 1).nonzero()[0]
+    if not len(cuts):
+        return [(int(hosts[0]), size)]
+    starts = [0, *(cuts + 1).tolist()]
+    counts = [stop - start for start, stop in pairwise([*starts, size])]
+    return list(zip(hosts[starts].tolist(), counts, strict=True))
 
 
 def joined(runs: Sequence[HostRun]) -> tuple[HostRun, ...]:

@@ -6,6 +6,7 @@ and the budgets of limits.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.plugins import Picked
 from projections.scheduling.request import MILLI, HostNeed, Part, Request, SharedNeed, Usage
 
+if TYPE_CHECKING:
+    from projections.scheduling.trace_writing import Tracer
+
 
 @dataclass(slots=True)
 class Room:
@@ -29,19 +33,28 @@ class Room:
         short: One reason for each entry that isn't met; then no plan is tried.
         tasks_max: Most tasks that they allow.
         hosts_max: Most hosts, None for any.
+        tracer: Writes every check down, None for not at all.
     """
 
     short: list[PendReason]
     tasks_max: int
     hosts_max: int | None
+    tracer: Tracer | None = None
 
     def keep_within(
-        self, need: SharedNeed | HostNeed, left: int, tasks_min: int, reason: PendReason
+        self,
+        need: SharedNeed | HostNeed,
+        left: int,
+        tasks_min: int,
+        reason: PendReason,
+        budget: Budget | None = None,
     ) -> None:
         """
         Keep an amount within what is left, or note that its least doesn't fit.
         """
         least = need.milli * (tasks_min if need.per is Per.TASK else 1)
+        if self.tracer is not None:
+            self.tracer.check(need, left, least, budget)
         if left < least:
             self.short.append(reason.model_copy(update={"requested_milli": least}))
         elif need.per is Per.TASK:
@@ -55,7 +68,7 @@ def room_of(part: Part, usage: Usage, request: Request, ground: Ground) -> Room:
     """
     Return how far shared resources and budgets reach.
     """
-    room = Room([], part.tasks_max, request.hosts_max)
+    room = Room([], part.tasks_max, request.hosts_max, ground.tracer)
     for need in usage.shared:
         left = ground.left(need.resource)[0]
         reason = PendReason(code=ReasonCode.RES_SHORT, resource=need.resource)
@@ -74,11 +87,11 @@ def _keep_budget(room: Room, budget: Budget, part: Part, usage: Usage, ground: G
     )
     if rule.is_counted:
         need = HostNeed(rule.resource, MILLI, Per.TASK)
-        room.keep_within(need, left, part.tasks_min, reason)
+        room.keep_within(need, left, part.tasks_min, reason, budget)
         return
     for each in usage.amounts():
         if each.resource == rule.resource:
-            room.keep_within(each, left, part.tasks_min, reason)
+            room.keep_within(each, left, part.tasks_min, reason, budget)
 
 
 def is_joint(budget: Budget) -> bool:

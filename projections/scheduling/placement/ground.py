@@ -8,6 +8,7 @@ trace, because nothing but its own ground ever held its claims.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from projections.scheduling.budgets import Budget
 from projections.scheduling.capacity import Capacity, Column, Mask
 from projections.scheduling.facts import HostFacts
 from projections.scheduling.placement.relief import Relief
+
+if TYPE_CHECKING:
+    from projections.scheduling.trace_writing import Tracer
 
 
 class GroundHost:
@@ -66,6 +70,8 @@ class Ground:
 
     Args:
         is_empty: See every host open and without a job: what could ever be placed.
+
+    ``tracer`` writes down what is tried on it, None for nothing; plans are then tried one by one.
     """
 
     def __init__(self, capacity: Capacity, *, is_empty: bool = False) -> None:
@@ -73,6 +79,7 @@ class Ground:
         self.is_empty = is_empty
         self.takes: Mask = np.ones(capacity.hosts, np.bool_) if is_empty else capacity.takes_jobs
         self.usable: Column = capacity.slots if is_empty else capacity.usable
+        self.tracer: Tracer | None = None
         self._idle: Mask | None = None
         self._available: dict[str, Column] = {}
         self._left: dict[str, list[int]] = {}
@@ -83,6 +90,7 @@ class Ground:
         Return a ground that begins as this one and is claimed from by itself.
         """
         other = Ground(self.capacity, is_empty=self.is_empty)
+        other.tracer = self.tracer
         other.takes = self.takes
         other.usable = self.usable
         other._idle = self._idle

@@ -52,21 +52,35 @@ class Levels:
             self._note_hidden()
             return None
         alternative, members = found
-        return allocation_of(
-            members,
-            self._ground.capacity,
-            alternative=alternative,
-            is_exclusive=self._request.is_exclusive,
-        )
+        tracer = self._ground.tracer
+        try:
+            allocation = allocation_of(
+                members,
+                self._ground.capacity,
+                alternative=alternative,
+                is_exclusive=self._request.is_exclusive,
+            )
+        except Exception as error:
+            if tracer is not None:
+                tracer.merged(len(members), failure=str(error)[:200])
+            raise
+        if tracer is not None:
+            tracer.merged(len(members))
+        return allocation
 
     def find(self) -> tuple[int, list[Found]] | None:
         """
         Return which alternative can be placed, 0 when there is only one, and what its members get.
         """
-        branches = self._request.branches
+        branches, tracer = self._request.branches, self._ground.tracer
         for number, branch in enumerate(branches[: self._request.open_branches]):
             alternative = number + 1 if len(branches) > 1 else 0
+            if tracer is not None:
+                tracer.alternative(number + 1, self._request)
             found = self._place_branch(branch, alternative)
+            if tracer is not None:
+                is_placed = found is not None
+                tracer.end_alternative(number + 1, self._request, is_placed=is_placed)
             if found is not None:
                 return alternative, found
         return None
@@ -115,8 +129,13 @@ class Levels:
         """
         Place all members of one alternative, or none.
         """
+        tracer = self._ground.tracer
         for group in self._groups(branch):
+            if tracer is not None:
+                tracer.compound(branch, group)
             found = self._place_members(branch, group, alternative)
+            if tracer is not None:
+                tracer.end_compound(branch, group, is_placed=found is not None)
             if found is not None:
                 return found
         return None
@@ -143,13 +162,22 @@ class Levels:
         found: list[Found] = []
         for number, part in enumerate(branch.parts):
             member = number + 1 if is_compound else 0
+            if ground.tracer is not None:
+                ground.tracer.primary(member, part)
             members = self._members_of(part)
             if not members:
                 reason = PendReason(code=ReasonCode.NO_ALLOCATOR)
                 self._notes.append((reason, alternative, member))
+                if ground.tracer is not None:
+                    ground.tracer.end_primary("failed", "no allocator accepts it")
+                    ground.tracer.untried_members(branch, number + 1)
                 return None
             placer = self._placer_of(part, self._request, ground, members, group)
             got = placer.place()
+            if ground.tracer is not None:
+                ground.tracer.end_primary("failed" if got is None else "allocated")
+                if got is None:
+                    ground.tracer.untried_members(branch, number + 1)
             if got is None:
                 self._notes.append((placer, alternative, member))
                 self._note_untried(branch, number + 1, alternative)

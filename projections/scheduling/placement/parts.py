@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from projections.scheduling.placement.shortages import (
 )
 from projections.scheduling.placement.span import Block
 from projections.scheduling.request import Part, Request, Usage
+
+if TYPE_CHECKING:
+    from projections.scheduling.trace_plans import PlanWriter
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -141,8 +144,15 @@ class FastPart:
         """
         Return what the first alternative of rusage that can be satisfied gives.
         """
-        for usage in self.part.usages:
+        tracer = self.ground.tracer
+        if tracer is not None:
+            tracer.candidates(self.eligible, self.part)
+        for number, usage in enumerate(self.part.usages, 1):
+            if tracer is not None:
+                tracer.usage(number, self.part)
             found = self._place_usage(usage)
+            if tracer is not None:
+                tracer.end_usage(number, self.part, is_placed=found is not None)
             if found is not None:
                 return found
         return None
@@ -252,7 +262,11 @@ class _Bound:
         self._room = room
         self._hosts = eligible.hosts[places]
         self._firsts = None if eligible.firsts is None else eligible.firsts[places]
+        # What is traced is tried plan by plan: the short cuts give the same, and tell nothing.
+        self._tracer = placer.ground.tracer
         self._is_bound = is_bound(placer.part, usage, room, eligible)
+        self._is_short_cut = not self._is_bound and self._tracer is None
+        self._checks: list[Check] = []
 
     def place(
         self, counts: Sequence[int], fits: Column, limits: list[Column], tries: _Tries
@@ -261,8 +275,13 @@ class _Bound:
         Return the greatest count that can be placed here, and what it gets.
         """
         view = View(self._part, self._ground.capacity, fits, self._hosts)
+        self._checks = tries.checks
         total = int(fits.sum())
         within = counts if len(counts) == 1 else _up_to(counts, total)
+        if self._tracer is not None:
+            # The least count is tried even when it must fail, so that each host has its verdict.
+            within = within or counts[-1:]
+            self._tracer.untried_counts(counts[: len(counts) - len(within)], total)
         found = self._greatest(within, view, total, limits) if within else None
         if found is None:
             self._note(counts[-1], view, total, limits, tries)
@@ -291,10 +310,18 @@ class _Bound:
         return best
 
     def _try(self, tasks: int, view: View, total: int, limits: list[Column]) -> Found | None:
+        tracer = self._tracer
         for member in self._members:
+            if tracer is not None:
+                tracer.allocator(member.name, tasks, len(self._hosts))
             picked = guarded(member, self._pick, member, tasks, view, total, limits)
             if picked is None and has_joint(self._part):
+                if tracer is not None:
+                    tracer.dealt()
                 picked = guarded(member, self._pick_dealt, member, tasks, view, limits)
+            if tracer is not None:
+                is_placed = picked is not None
+                tracer.end_allocator(self._members, member, tasks, is_placed=is_placed)
             if picked is not None:
                 numbered = [(self._hosts[places], each) for places, each in picked]
                 return found_of(self._usage, numbered, member.name, self._ground)
@@ -309,18 +336,37 @@ class _Bound:
         fits = dealt(self._part, self._usage, view.fits, self._hosts, self._ground)
         if fits is None:
             return None
-        view = replace(view, fits=fits)
-        return self._scan(view, limits, None).run(member.plans(tasks, view) or ())
+        return self._run(member, tasks, replace(view, fits=fits), limits)
 
     def _pick(
         self, member: Allocator, tasks: int, view: View, total: int, limits: list[Column]
     ) -> Picked | None:
         find: Callable[[int, View, int], Picked | None] | None = getattr(member, "find", None)
-        if find is not None and not self._is_bound:
+        if find is not None and self._is_short_cut:
             return find(tasks, view, total)
-        return self._scan(view, limits, None).run(member.plans(tasks, view) or ())
+        return self._run(member, tasks, view, limits)
 
-    def _scan(self, view: View, limits: list[Column], tries: _Tries | None) -> Scan:
+    def _run(
+        self, member: Allocator, tasks: int, view: View, limits: list[Column]
+    ) -> Picked | None:
+        """
+        Try an allocator's plans one by one.
+        """
+        writer = None
+        if self._tracer is not None:
+            writer = self._tracer.plans(member, self._part, self._hosts, self._checks, limits)
+        plans = member.plans(tasks, view)
+        if plans is None and self._tracer is not None:
+            self._tracer.no_plan()
+        return self._scan(view, limits, None, writer).run(plans or ())
+
+    def _scan(
+        self,
+        view: View,
+        limits: list[Column],
+        tries: _Tries | None,
+        writer: PlanWriter | None = None,
+    ) -> Scan:
         def holds(picked: Picked) -> bool:
             numbered = [(self._hosts[places], each) for places, each in picked]
             reason = joint_shortage(self._part, self._usage, numbered, self._ground)
@@ -334,6 +380,7 @@ class _Bound:
             hosts_max=self._room.hosts_max,
             firsts=self._firsts,
             holds=holds if self._usage.pooled or has_joint(self._part) else None,
+            writer=writer,
         )
 
     # -- failure

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from projections.scheduling.placement.proofs import Proofs
 from projections.scheduling.placement.shortages import checks_of
 from projections.scheduling.placement.span import SPAN, planner_of
 from projections.scheduling.request import MILLI, Part, Request
+
+if TYPE_CHECKING:
+    from projections.scheduling.trace_writing import Tracer
 
 SERIAL: Final = "seqjob"
 FRAMEWORK: Final = (SERIAL, SPAN)
@@ -93,6 +96,7 @@ class PlacementRunner:
         self._plain = plain
         self._proofs = Proofs(capacity)
         self._signatures: dict[str, tuple[object, ...]] = {}
+        self._routes: dict[tuple[int, tuple[str, ...]], tuple[list[Allocator], bool]] = {}
 
     def place(self, request: Request, chain: Sequence[str]) -> Placed | Pending:
         """
@@ -115,7 +119,9 @@ class PlacementRunner:
         Try to place one request on a ground, such as one on which jobs were released on trial.
         """
         placer = LiteralPart if self._plain else FastPart
-        levels = Levels(request, ground, placer, lambda part: self._members(part, chain))
+        levels = Levels(
+            request, ground, placer, lambda part: self._members(part, chain, ground.tracer)
+        )
         allocation = levels.place()
         if allocation is not None:
             return Placed(allocation)
@@ -138,7 +144,9 @@ class PlacementRunner:
         levels = Levels(whole, ground, FastPart, lambda part: self._members(part, chain))
         return levels.find() is None
 
-    def _members(self, part: Part, chain: Sequence[str]) -> list[Allocator]:
+    def _members(
+        self, part: Part, chain: Sequence[str], tracer: Tracer | None = None
+    ) -> list[Allocator]:
         """
         Route a primary: one task goes to ``seqjob``; a span has its own planner; the rest goes to
         those of the chain that accept it.
@@ -147,9 +155,27 @@ class PlacementRunner:
             return [planner_of(part.span)]
         names = (SERIAL,) if part.tasks_max == 1 else chain
         found = [self._allocators[name] for name in names]
-        return [member for member in found if guarded(member, member.accepts, part.tasks_max)]
+        kept = [member for member in found if guarded(member, member.accepts, part.tasks_max)]
+        if tracer is not None:
+            tracer.guards(names, kept)
+        return kept
 
     # -- what most jobs ask for
+
+    def _route(self, part: Part, chain: Sequence[str]) -> tuple[list[Allocator], bool]:
+        """
+        Return the allocators of a bare primary, and whether all have a short cut; both depend on
+        the count of its tasks alone.
+        """
+        key = (part.tasks_max, tuple(chain))
+        found = self._routes.get(key)
+        if found is None:
+            members = self._members(part, chain)
+            are_short_cuts = all(getattr(member, "failing", "") for member in members)
+            if len(self._routes) >= SIGNATURES_MAX:
+                self._routes.clear()
+            found = self._routes[key] = (members, are_short_cuts)
+        return found
 
     # hot: the simulator and the bench of dispatches need it.
     def _place_bare(self, request: Request, chain: Sequence[str]) -> Placed | Pending | None:
@@ -163,11 +189,11 @@ class PlacementRunner:
         out only when their set may have changed.
         """
         part, capacity = request.only, self._capacity
-        members = self._members(part, chain)
+        members, are_short_cuts = self._route(part, chain)
         if not members:
             reasons = (PendReason(code=ReasonCode.NO_ALLOCATOR),)
             return Pending((ReasonCode.NO_ALLOCATOR,), lambda: reasons)
-        if not all(getattr(member, "failing", "") for member in members):
+        if not are_short_cuts:
             return None
         needs = part.usages[0].needs
         if not needs and capacity.usable_total < part.tasks_min:

@@ -6,11 +6,15 @@ where hosts are bound in number, in which is first, or by pools they share.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from projections.scheduling.capacity import Column, Mask
 from projections.scheduling.placement.plugins import Picked, Plan
+
+if TYPE_CHECKING:
+    from projections.scheduling.trace_plans import PlanWriter
 
 NEVER_FAILED = np.iinfo(np.int64).max
 
@@ -25,6 +29,7 @@ class Scan:
         hosts_max: A plan of more buckets is skipped; None for any.
         firsts: Which hosts the first bucket may take, None for any.
         holds: Says whether what a plan picked is allowed at all.
+        writer: Writes plans, buckets and hosts down, None for not at all.
     """
 
     def __init__(
@@ -35,28 +40,41 @@ class Scan:
         hosts_max: int | None = None,
         firsts: Mask | None = None,
         holds: Callable[[Picked], bool] | None = None,
+        writer: PlanWriter | None = None,
     ) -> None:
         self._fits = fits
         self._limits = limits
         self._hosts_max = hosts_max
         self._firsts = firsts
         self._holds = holds
+        self._writer = writer
         self._failed = [np.full(len(fits), NEVER_FAILED, np.int64) for _ in limits]
 
     def run(self, plans: Iterable[Plan]) -> Picked | None:
         """
         Return what the first plan that is satisfied whole picks, None when none is.
         """
-        iterator = iter(plans)
+        iterator, writer = iter(plans), self._writer
         try:
             for plan in iterator:
+                if writer is not None:
+                    writer.plan(plan)
                 if plan.is_empty:
+                    if writer is not None:
+                        writer.skip("it has a bucket without a task, or no bucket")
                     continue
                 if self._hosts_max is not None and plan.bucket_count > self._hosts_max:
+                    if writer is not None:
+                        writer.skip(f"at most {self._hosts_max} hosts are allowed")
                     continue
                 picked = self._try(plan)
                 if picked is not None and (self._holds is None or self._holds(picked)):
+                    if writer is not None:
+                        writer.end("satisfied")
+                        writer.untried(iterator)
                     return picked
+                if writer is not None and picked is not None:
+                    writer.end("discarded", "its hosts together take too much of what they share")
             return None
         finally:
             close = getattr(iterator, "close", None)
@@ -83,6 +101,9 @@ class Scan:
             is_short = len(chosen) < count
             scanned = candidates if is_short else _up_to(candidates, int(chosen[-1]))
             self._note(scanned, tasks)
+            if self._writer is not None:
+                pin = plan.pins[place] if plan.pins else -1
+                self._writer.bucket(count, tasks, free, candidates, chosen, pin=pin)
             if is_short:
                 return None
             free[chosen] = False

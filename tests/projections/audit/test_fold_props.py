@@ -193,7 +193,7 @@ def status_of(worker) -> str:
     """
     if worker.left:
         return "left"
-    if worker.unreachable_us is not None:
+    if worker.is_silent:
         return "unreachable"
     if worker.closed:
         return "closed"

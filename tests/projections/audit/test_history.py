@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from domain.arrays import ArraySpec, IndexRange
 from domain.errors import NotFound, Refused
-from domain.events.jobs import JobFinished, JobHeld, JobHoldLifted, JobKillOrdered, JobStarted
+from domain.events.jobs import (
+    JobFinished,
+    JobHeld,
+    JobHoldLifted,
+    JobKillOrdered,
+    JobStarted,
+    JobSubmitted,
+)
 from domain.events.queues import QueueClosed, QueueDefined
 from domain.events.refusals import CommandRefused, ReportIgnored
 from domain.events.workers import (
@@ -18,6 +26,7 @@ from domain.events.workers import (
     WorkerOrderDone,
     WorkerReported,
 )
+from domain.jobs import JobSpec
 from domain.queues import QueueSpec
 from projections.audit.history import find_object, story
 from projections.audit.privacy import Viewer
@@ -192,3 +201,23 @@ def test_a_name_of_two_kinds_must_be_told_apart(tmp_path: Path) -> None:
         for unknown in ("nobody", "host:h9", "77"):
             with pytest.raises(NotFound):
                 find_object(reading, unknown)
+
+
+def test_an_array_is_told_as_a_whole_with_its_elements(tmp_path: Path) -> None:
+    """
+    Whoever submitted one thing asks for one thing; how far each element is stands below.
+    """
+    log = a_cluster()
+    array = ArraySpec(ranges=(IndexRange(start=1, end=3),))
+    spec = JobSpec(user="ann", queue="normal", array=array)
+    log.add("job:0000000001", JobSubmitted(spec=spec), "ann")
+    log.session(("job:0000000001[000002]", dispatched(1)))
+    with made(tmp_path / "b.db", log.envelopes) as reading:
+        whole, element = story(reading, "1"), story(reading, "1[2]")
+
+    assert ["1[1]", "1[2]", "1[3]"] == [one.job_id for one in whole.elements]
+    assert ["PEND", "RUN", "PEND"] == [one.state for one in whole.elements]
+    assert whole.in_state_us["PEND"] == sum(one.in_state_us["PEND"] for one in whole.elements)
+    assert ["job.submitted", "job.dispatched"] == [line.type_code for line in element.lines]
+    assert element.lines[0] == whole.lines[0]
+    assert "host" not in element.lines[0].text

@@ -1,0 +1,218 @@
+"""
+The screen of xce why: verdict, main reason with amounts, place in the order, what ran instead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tools.cli.output import counted, say, show_amount, table
+
+if TYPE_CHECKING:
+    from projections.audit.reading import Row
+    from replay.placed import Placement
+    from replay.why import BudgetUse, Holder, Waiting
+    from tools.cli.why_recorded import Moment
+
+ROWS_SHOWN = 20
+HOSTS_SHOWN = 4
+
+
+def show(moment: Moment, *, is_now: bool) -> None:
+    """
+    Show one moment of a job on one screen.
+    """
+    from projections.audit.times import moment as shown
+
+    say(_headline(moment, is_now=is_now))
+    if moment.code:
+        _show_reasons(moment)
+        _show_place(moment)
+    elif moment.waits:
+        from projections.audit.times import seconds
+
+        say(f"Waited       {seconds(moment.waited_us())} s, at last: {moment.waits[-1].reasons}")
+    if moment.placement is not None:
+        _show_placement(moment.placement)
+    told = moment.told
+    if told.dispatched_instead:
+        named = ", ".join(told.instead)
+        say(
+            f"Ran instead  {counted(told.dispatched_instead, 'job')} while it waited, the latest: "
+            f"{named}"
+        )
+    position, time_us = moment.since
+    say(f"Since        {shown(time_us)} (position {position})")
+    say(f"As of        {shown(told.time_us)} (position {told.position})")
+
+
+def _headline(moment: Moment, *, is_now: bool) -> str:
+    told = moment.told
+    start = f"Job {told.job_id} ({told.state})"
+    if told.verdict == "held":
+        return f"{start} is held: it doesn't start until it is resumed."
+    if not moment.code:
+        return f"{start} doesn't wait: {moment.state_says['verdict']}"
+    if moment.state_says["never"]:
+        return f"{start} can never start on the cluster as it {'is' if is_now else 'was then'}."
+    return f"{start} waits: it can start, but not {'now' if is_now else 'then'}."
+
+
+def _show_reasons(moment: Moment) -> None:
+    say(f"Main reason  {moment.code}: {moment.summary}")
+    for shortage in () if moment.queue_reason else moment.told.shortages:
+        say(f"             {shortage.words()}")
+    proved_by = moment.state_says["proved_by"]
+    if proved_by not in ("", moment.told.job_id):
+        say(f"             as found for job {proved_by}, which asks for the same")
+    for budget in moment.limits():
+        say(f"Limit        {_limit_words(budget)}")
+    request = moment.request()
+    if request is not None:
+        least, most = request.tasks_min, request.tasks_max
+        tasks = counted(least, "task") if least == most else f"{least:,} to {counted(most, 'task')}"
+        say(f"It asks for  {', '.join(filter(None, (tasks, request.resreq)))}")
+
+
+def _limit_words(budget: BudgetUse) -> str:
+    owner = f" for {budget.owner}" if budget.owner else ""
+    words = (
+        f"{budget.limit}{owner}: {show_amount(budget.resource, budget.used_milli)} of "
+        f"{show_amount(budget.resource, budget.most_milli)} {budget.resource} in use"
+    )
+    if budget.missing_milli is None or budget.asked_milli is None:
+        return words
+    return (
+        f"{words}, {show_amount(budget.resource, budget.asked_milli)} asked for, short of "
+        f"{show_amount(budget.resource, budget.missing_milli)}"
+    )
+
+
+def _show_place(moment: Moment) -> None:
+    order = moment.order
+    if moment.told.blocker:
+        say(f"Held back    by job {moment.told.blocker}: see xce why {moment.told.blocker}")
+    if order is None:
+        return
+    if order.place is None:
+        say("Its place    none: it isn't tried as long as its queue takes no jobs")
+        return
+    nearest = ", ".join(one.job_id for one in order.ahead[-1:-4:-1])
+    before = f", just after {nearest}" if nearest else ""
+    say(f"Its place    {order.place:,} of {order.waiting_count:,} that wait{before}")
+
+
+def _show_placement(placed: Placement) -> None:
+    hosts = _hosts(tuple(f"{tasks}*{host}" for host, tasks in placed.hosts))
+    say(
+        f"Placed       on {hosts} by {placed.allocator}, attempt {placed.attempt} "
+        f"(position {placed.position})"
+    )
+    why = placed.why
+    if why is None:
+        known = "each part of its requirement found hosts of its own"
+        unknown = "not known: the policies of now would decide otherwise (xce replay verify)"
+        say(f"Why there    {known if placed.is_same else unknown}")
+        return
+    say(
+        f"Why there    {counted(why.considered_count, 'host')} considered, {why.order}; "
+        f"{why.with_room_count:,} had room for a task"
+    )
+    # Those with room are what people wonder about.
+    passed = sorted(
+        (one for one in why.considered if not one.taken_tasks), key=lambda one: not one.room_tasks
+    )
+    for one in passed[:HOSTS_SHOWN]:
+        room = f"room for {counted(one.room_tasks, 'task')}" if one.room_tasks else one.short_of
+        say(f"             passed over {one.host}: {room}")
+    if len(passed) > HOSTS_SHOWN:
+        say(f"             and {counted(len(passed) - HOSTS_SHOWN, 'more host')} before the last")
+    if why.next_host:
+        say(f"             the next with room was {why.next_host}")
+    for cause in why.unmatched:
+        say(f"             left out {counted(cause.host_count, 'host')}: {cause.text}")
+
+
+def show_ahead(ahead: list[Waiting]) -> None:
+    """
+    Show which jobs are taken before it.
+    """
+    from projections.audit.times import moment as shown
+
+    if not ahead:
+        say("No waiting job is taken before it.")
+        return
+    say(f"{counted(len(ahead), 'job')} taken before it:")
+    table(
+        "PLACE JOB USER QUEUE QUEUE_PRIORITY PRIORITY TASKS REQUEST SINCE".split(),
+        [
+            (
+                place, one.job_id, one.user, one.queue, one.queue_priority, one.job_priority,
+                one.tasks_min, one.resreq, shown(one.queue_us),
+            )
+            for place, one in enumerate(ahead[:ROWS_SHOWN], 1)
+        ],
+        numbers="PLACE QUEUE_PRIORITY PRIORITY TASKS",
+    )  # fmt: skip
+    _say_rest(len(ahead))
+
+
+def show_holders(holders: list[Holder]) -> None:
+    """
+    Show who has hosts meanwhile.
+    """
+    from projections.audit.times import moment as shown
+
+    if not holders:
+        say("No job has hosts.")
+        return
+    say(f"{counted(len(holders), 'job')} with hosts meanwhile:")
+    table(
+        "JOB USER QUEUE STATE TASKS HOSTS EXPECTED_END".split(),
+        [
+            (
+                one.job_id, one.user, one.queue, one.state, one.tasks, _hosts(one.hosts),
+                "unknown" if one.expected_end_us is None else shown(one.expected_end_us),
+            )
+            for one in holders[:ROWS_SHOWN]
+        ],
+        numbers="TASKS",
+    )  # fmt: skip
+    _say_rest(len(holders))
+
+
+def _hosts(names: tuple[str, ...]) -> str:
+    more, shown = len(names) - HOSTS_SHOWN, " ".join(names[:HOSTS_SHOWN])
+    return f"{shown} and {counted(more, 'more host')}" if more > 0 else shown
+
+
+def _say_rest(count: int) -> None:
+    if count > ROWS_SHOWN:
+        say(f"and {count - ROWS_SHOWN:,} more; --json names them all")
+
+
+def show_hosts(short: list[Row]) -> None:
+    """
+    Show what each host was short of.
+    """
+    if short:
+        heads = ("HOST", "REASON", "RESOURCE", "ASKED", "AVAILABLE")
+        table(
+            heads,
+            [
+                (
+                    row["host"],
+                    row["text"],
+                    row["resource"],
+                    _amount(row, "requested_milli"),
+                    _amount(row, "available_milli"),
+                )
+                for row in short
+            ],
+        )
+
+
+def _amount(row: dict[str, Any], which: str) -> str | None:
+    from projections.audit.wording import amount_words
+
+    return amount_words(row["resource"], row[which]) if row["resource"] else None

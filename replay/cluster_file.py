@@ -77,6 +77,8 @@ def cluster_of(option: str | None, header: Header) -> ClusterSpec:
     size = _size.fullmatch(option)
     if size:
         return cluster_of_size(int(size[1]), int(size[2]))
+    if not Path(option).exists():
+        raise Refused(OPTION, "must be a size such as 1024x8, or a file that is there", option, HOW)
     return read_cluster_file(Path(option))
 
 

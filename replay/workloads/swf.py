@@ -19,6 +19,7 @@ from replay.workloads.gathering import MALFORMED_NAMED_MAX, VALUE_MAX, open_line
 from replay.workloads.source import Header, Jobs, LeftOut, MalformedLine, Workload
 
 FIELD_COUNT = 18
+DIGITS_MAX = 4000
 # Rows are gathered before they go into the columns: one call a column and batch.
 BATCH_ROWS = 4096
 
@@ -182,8 +183,11 @@ def _whole(text: str) -> int | None:
     """
     Return a whole number that may be written with a fraction of zeros ("489.00"), else None.
     """
-    match = re.fullmatch(r"([+-]?[0-9]{1,18})(?:\.0*)?", text)
-    return int(match[1]) if match else None
+    match = re.fullmatch(r"([+-]?[0-9]+)(?:\.0*)?", text)
+    if match is None:
+        return None
+    # Python reads no more than 4,300 digits; so many are beyond any bound anyway.
+    return int(match[1]) if len(match[1]) <= DIGITS_MAX else VALUE_MAX + 1
 
 
 # ------------------------------------------------------------------------------------ the header

@@ -5,6 +5,7 @@ What xce simulate prints, and that its log is kept only when asked for.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,48 @@ def workload(tmp_path):
     path = tmp_path / "small.swf"
     path.write_text(LINES)
     return path
+
+
+def test_every_field_that_is_printed_is_documented(capfd, workload):
+    """
+    The document is the promise to scripts: a field that was forgotten there fails here.
+    """
+    document = (Path(main.__file__).parent / "README.md").read_text()
+    section = document.split("\n## xce simulate\n")[1].partition("\n## ")[0]
+
+    assert set() == {name for name in _json(capfd, workload) if f'"{name}"' not in section}
+
+
+@pytest.mark.parametrize(
+    ("make", "rule"),
+    [
+        (lambda path: path.write_text("mine"), "must be a directory"),
+        (lambda path: (path.mkdir(), (path / "notes.txt").touch()), "must be new or empty"),
+    ],
+)
+def test_a_log_is_begun_in_a_new_or_empty_directory_only(capfd, workload, tmp_path, make, rule):
+    """
+    As the help says: nothing of somebody's own files is mixed up with a log, nor written over.
+    """
+    place = tmp_path / "place"
+    make(place)
+
+    status = main.run(["simulate", str(workload), "--log", str(place), "--no-progress"])
+
+    captured = capfd.readouterr()
+    assert (2, "") == (status, captured.out)
+    assert captured.err.startswith(f"xce: --log: {rule}"), captured.err
+    assert place.is_file() or ["notes.txt"] == [one.name for one in place.iterdir()]
+
+
+def test_a_size_that_is_none_is_not_taken_for_a_file(capfd, workload):
+    """
+    Whoever mistypes 4x4 doesn't look for a file.
+    """
+    status = main.run(["simulate", str(workload), "--cluster", "4x"])
+
+    assert 2 == status
+    assert "--cluster: must be a size such as 1024x8, or a file" in capfd.readouterr().err
 
 
 def _json(capfd, *arguments):

@@ -323,6 +323,16 @@ def test_an_error_of_the_scheduler_comes_back_as_its_family(status, answer, fami
     assert exit_status == error.exit_status
 
 
+def test_a_worker_with_an_impossible_name_is_refused_before_it_says_anything(capfd, tmp_path):
+    """
+    One line says what is wrong; nothing is announced that won't be.
+    """
+    status, out, err = _run(capfd, "worker", "--dir", str(tmp_path), "--name", "a b")
+
+    assert (2, "", 1) == (status, out, err.count("\n"))
+    assert err.startswith("xce: --name: must begin with a letter or digit")
+
+
 def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(capfd, monkeypatch):
     """
     A traceback is no answer for a person at a terminal.

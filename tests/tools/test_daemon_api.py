@@ -90,6 +90,23 @@ def test_a_body_that_is_no_json_is_refused(cluster: Cluster, raw: str) -> None:
     connection.close()
 
     assert (422, True) == (response.status, bool(error["field"] and error["rule"]))
+    assert "b'" not in error["text"] + str(error.get("value"))
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "status", "field"),
+    [("GET", "/v1/nothing", 404, "path"), ("DELETE", "/v1/jobs", 405, "method")],
+)
+def test_what_the_api_does_not_have_is_told_as_every_error_is(
+    cluster: Cluster, method: str, target: str, status: int, field: str
+) -> None:
+    """
+    A client reads one shape of errors, also when its path is mistyped.
+    """
+    given, answer = cluster.ask(method, target)
+
+    assert (status, field) == (given, answer["error"]["field"])
+    assert "/v1/openapi.json" in answer["error"]["text"]
 
 
 def test_a_body_larger_than_allowed_is_refused(cluster: Cluster) -> None:

@@ -6,10 +6,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from domain.errors import NotFound
+from domain.errors import NotFound, Refused
 from store.info import is_log, log_directory
 from store.lock import is_held
 from tools.cli.client import SOCKET_NAME
+
+NEW_OR_EMPTY = "must be new or empty; there are files in it"
+
+
+def check_new(place: Path, field: str = "--log") -> None:
+    """
+    Do nothing, or refuse a place where no new log may be begun.
+
+    Raises:
+        Refused: It is a file, or a directory with something in it.
+    """
+    if place.exists() and not place.is_dir():
+        raise Refused(field, "must be a directory, not a file", str(place))
+    if place.is_dir() and any(place.iterdir()):
+        rule = "must be new or empty; there is a log in it" if is_log(place) else NEW_OR_EMPTY
+        raise Refused(field, rule, str(place), "Name another directory.")
 
 
 def serving_cluster(log: Path) -> Path | None:

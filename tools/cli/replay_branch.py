@@ -71,7 +71,9 @@ def branch(  # noqa: PLR0913 - options of one command
     from replay.branch_changes import Changes, parse_setting, read_inputs
     from replay.moments import parse_moment, position_of, time_at
     from store.log import EventLog
+    from tools.cli.log_places import check_new
 
+    check_new(place)
     texts = (*settings, *(() if picker is None else (f"cluster.picker={picker}",)))
     with EventLog.open(log, writable=False) as parent:
         position = position_of(parent, parse_moment("--at", moment), field="--at")

@@ -115,6 +115,9 @@ def _place(kept: Path | None) -> Iterator[Path]:
     Give the directory of the log: the one asked for, or a temporary one.
     """
     if kept is not None:
+        from tools.cli.log_places import check_new
+
+        check_new(kept)
         yield kept
         return
     with tempfile.TemporaryDirectory(prefix="xce-simulate-") as directory:

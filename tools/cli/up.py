@@ -104,8 +104,9 @@ def worker(directory: Path, name: str | None, slots: int | None) -> int:
     """
     Run a worker agent on this host until it is told to end (Ctrl-C or SIGTERM).
     """
+    from domain.ids import check_name
     from tools.agent.agent import run_agent
 
-    chosen = name or socket.gethostname()
+    chosen = check_name("--name", name or socket.gethostname())
     note(f"xce: worker {chosen} of the cluster in {directory}; Ctrl-C ends it, its jobs go on.")
     return run_agent(directory, chosen, slots)

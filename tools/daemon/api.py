@@ -19,7 +19,7 @@ from domain.commands import (
     ResumeJob,
     StopJob,
 )
-from domain.errors import Denied, Refused, XceError
+from domain.errors import Denied, NotFound, Refused, XceError
 from domain.event import Value
 from tools.agent.protocol import LeaveRequest, ReportsRequest
 from tools.daemon import cluster_routes, job_routes, policy_routes
@@ -53,6 +53,8 @@ class Route:
     handler: Handler
     body: type[Value] | None = None
 
+
+DESCRIBED = "/v1/openapi.json has them all."
 
 ROUTES: dict[tuple[str, str], Route] = {
     ("GET", "/v1/status"): Route(cluster_routes.status),
@@ -115,7 +117,24 @@ def build_app(api: Api) -> FastAPI:
             operation_id=f"{method.lower()} {path}",
             openapi_extra=_documented(route),
         )
+    app.add_exception_handler(404, _no_such_path)
+    app.add_exception_handler(405, _no_such_method)
     return app
+
+
+async def _no_such_path(request: HttpRequest, _error: Exception) -> Response:
+    unknown = NotFound("path", "must be a path of the API", request.url.path[:200], DESCRIBED)
+    return _response(error_reply(unknown))
+
+
+async def _no_such_method(request: HttpRequest, _error: Exception) -> Response:
+    rule = "must be one that the path has"
+    reply = error_reply(Refused("method", rule, request.method, DESCRIBED))
+    return _response(Reply(405, reply.body))
+
+
+def _response(reply: Reply) -> Response:
+    return Response(reply.body, reply.status, media_type="application/json")
 
 
 def _documented(route: Route) -> dict[str, object] | None:
@@ -130,7 +149,7 @@ def _endpoint(
 ) -> Callable[[HttpRequest], Awaitable[Response]]:
     async def endpoint(request: HttpRequest) -> Response:
         reply = await answered(api, method, path, handler, request)
-        return Response(reply.body, reply.status, media_type="application/json")
+        return _response(reply)
 
     return endpoint
 

@@ -236,5 +236,7 @@ def refused_of(error: ValidationError) -> Refused:
     first = error.errors(include_url=False, include_context=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or "body"
     value = first.get("input")
-    shown = None if value is None or isinstance(value, dict | list) else str(value)[:SHOWN_MAX]
+    # A body that is no JSON isn't repeated: the message says where it goes wrong.
+    is_plain = not isinstance(value, dict | list | bytes)
+    shown = str(value)[:SHOWN_MAX] if is_plain and value is not None else None
     return Refused(field, first["msg"][:SHOWN_MAX], shown)

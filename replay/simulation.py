@@ -3,8 +3,8 @@ The simulation driver: a recorded workload on a modelled cluster, in virtual tim
 
 It plays the agents: a job starts when it is dispatched and ends after its recorded run time; orders
 are confirmed at once, and suspended time extends the end. Ends at a moment come before submissions
-at it, then a session, and again while ends at that moment remain (jobs of 0 s). Log id and all
-bytes are a function of the input.
+at it, then a session, and again while ends at that moment remain (jobs of 0 s). A session is held
+too at each moment that the core waits for. Log id and all bytes are a function of the input.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from replay.cluster_spec import ClusterSpec, HostSpec
 from replay.engine import Engine, Log, Snapshots
 from replay.modelling import Modelling
 from replay.precedence import Precedence
+from replay.waking import Waking
 from replay.workloads.details import UNKNOWN, id_word
 from replay.workloads.source import TraceJob, Workload
 
@@ -161,6 +162,7 @@ class Simulation:
         self._cluster = cluster
         self._settings = settings
         self._engine = Engine(log, Core(plugins), snapshots=snapshots)
+        self._waking = Waking(self._engine)
         self._on_progress = on_progress
         self._origin_us = workload.start_unix_s * SECOND_US
         self._now_us = self._origin_us + workload.begins_s * SECOND_US
@@ -192,9 +194,11 @@ class Simulation:
         order = self._workload.arrival_order()
         submits_us = self._workload.submits_us()
         next_arrival, arrivals = 0, len(order)
-        while next_arrival < arrivals or self._ends:
+        while True:
             submit_us = submits_us[order[next_arrival]] if next_arrival < arrivals else None
             now_us = self._next_moment(submit_us)
+            if now_us is None:
+                return self._finish()
             self._now_us = now_us
             self._report_ends(now_us)
             while next_arrival < arrivals and submits_us[order[next_arrival]] == now_us:
@@ -207,15 +211,15 @@ class Simulation:
                 self._decide(now_us)
             if self._engine.pending >= COMMIT_EVENTS:
                 self._commit()
-        return self._finish()
 
-    def _next_moment(self, submit_us: int | None) -> int:
+    def _next_moment(self, submit_us: int | None) -> int | None:
         """
-        Return the earlier of the next end and the next submission.
+        Return when the next submission, end or wakeup comes, None when nothing happens any more.
         """
-        if submit_us is None:
-            return self._ends[0][0]
-        return min(submit_us, self._ends[0][0]) if self._ends else submit_us
+        coming_us = submit_us
+        if self._ends and (submit_us is None or self._ends[0][0] < submit_us):
+            coming_us = self._ends[0][0]
+        return self._waking.next_us(self._now_us, coming_us)
 
     # -- beginning and end
 

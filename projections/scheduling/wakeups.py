@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from domain.job_states import JobState
+from domain.preemption import Preemption
 from domain.windows import next_change_us
 from projections.scheduling.orders import lost_since_us
 from projections.scheduling.state import State
@@ -16,34 +17,44 @@ def next_wakeup_us(state: State, now_us: int) -> int | None:
     """
     Return the next moment after ``now_us`` at which a session is due, None when none is known.
     """
-    moments = []
+    moments: list[int] = []
     if state.timers:
         # Sessions take out what is due, so the first one is later, but for commands still to come.
         moments.append(max(state.timers[0][0], now_us + 1))
+    # hot: the simulator asks at every moment, and mostly nothing else is waited for.
+    if state.has_windows:
+        moments += _windows_us(state, now_us)
+    if state.limits.are_any:
+        moments += state.limits.changes_us(now_us)
+    if state.timed_hosts:
+        moments += state.host_moments_us(now_us)
+    cluster = state.stored.cluster
+    if cluster is not None:
+        if cluster.preemption.opens_with_time:
+            moments += _preemptions_us(state, cluster.preemption)
+        for worker in state.lost_hosts.values():
+            moments.append(lost_since_us(state, worker) + cluster.lost_grace_us)
+    if not moments:
+        return None
+    return min((moment for moment in moments if moment > now_us), default=None)
+
+
+def _windows_us(state: State, now_us: int) -> Iterator[int]:
+    """
+    Yield the moments at which windows of queues open or close next.
+    """
     for queue in state.stored.queues.values():
         for windows in (queue.spec.run_windows, queue.spec.dispatch_windows):
             change = None if windows is None else next_change_us(windows, now_us)
             if change is not None:
-                moments.append(change)
-    moments += state.limits.changes_us(now_us)
-    moments += _preemptions_us(state)
-    moments += state.host_moments_us(now_us)
-    if state.stored.cluster is not None:
-        grace_us = state.stored.cluster.lost_grace_us
-        moments += [
-            lost_since_us(state, worker) + grace_us for worker in state.lost_hosts.values()
-        ]
-    return min((moment for moment in moments if moment > now_us), default=None)
+                yield change
 
 
-def _preemptions_us(state: State) -> Iterator[int]:
+def _preemptions_us(state: State, settings: Preemption) -> Iterator[int]:
     """
     Yield the moments at which waiting jobs may begin to preempt, or running ones to be victims.
     """
-    if state.stored.cluster is None:
-        return
-    settings = state.stored.cluster.preemption
-    if not settings.opens_with_time or not any(map(state.preys_of, state.stored.queues)):
+    if not any(map(state.preys_of, state.stored.queues)):
         return
     for job in state.stored.jobs.values():
         if job.state is JobState.PEND and settings.delay_us:

@@ -17,6 +17,7 @@ from domain.ids import job_stream_of
 from domain.job_states import ENDED, LIVE, JobState
 from domain.jobs import ExitRules, JobSpec
 from domain.queues import QueueSpec
+from domain.resreq.syntax import Requirement
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
 from projections.scheduling.request import delays_of
@@ -133,7 +134,7 @@ class Watches:
         the next session look at it.
         """
         spec = job.spec
-        for delay_us in delays_of(spec.requirement):
+        for delay_us in delays_of(self.requirement_of(spec, is_checked=False)):
             moment = job.submit_us + delay_us
             heappush(self.timers, (moment, job.number, job.index, job.stream))
         if spec.dependency is None and spec.begin_us is None and spec.deadline_us is None:
@@ -219,6 +220,12 @@ class Watches:
             return spec
         profile = self.stored.profiles.get(spec.profile) if spec.profile else None
         return values_of(spec, profile, queue)
+
+    def requirement_of(self, spec: JobSpec, *, is_checked: bool = True) -> Requirement | None:
+        """
+        Return the requirement that holds for a job; who knows the resources says which.
+        """
+        raise NotImplementedError
 
     def traits_of(self, queue: QueueSpec) -> QueueTraits:
         """

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 
-from domain.errors import NotFound
+from domain.errors import NotFound, Refused
+from domain.ids import split_job_id
 from domain.units import show_memory, show_milli
 from projections.audit.reading import Reading, Row
 
@@ -77,7 +78,6 @@ class Why:
         blocker: Job that holds it back, "" when none does.
         since_us: When that became so.
         since_position: Position of the event that made it so.
-        ahead: How many waiting jobs of its queue were submitted before it.
         dispatched_instead: How many jobs were dispatched since it was submitted.
         instead: The latest of them.
     """
@@ -93,7 +93,6 @@ class Why:
     blocker: str
     since_us: int
     since_position: int
-    ahead: int
     dispatched_instead: int
     instead: tuple[str, ...]
 
@@ -111,9 +110,17 @@ def job_row(reading: Reading, job_id: str) -> Row:
 
     Raises:
         NotFound: The log knows no such job.
+        Refused: It is no job id, or that of an array.
     """
     row = reading.one("SELECT * FROM jobs WHERE job_id = ?", (job_id,))
     if row is None:
+        number, index = split_job_id(job_id)
+        first = reading.value(
+            "SELECT job_id FROM jobs WHERE number = ? ORDER BY job_key", (number,)
+        )
+        if first and not index:
+            rule = "is an array: name one of its elements"
+            raise Refused("job_id", rule, job_id, f"The first is {first}.")
         raise NotFound("job_id", "must name a job of this log", job_id, "List them: xce jobs -a.")
     return row
 
@@ -157,7 +164,6 @@ def why_at(reading: Reading, job_id: str, position: int | None = None) -> Why:
         wait["blocker"] if wait is not None else "",
         found["from_us"],
         found["from_position"],
-        _ahead(reading, job, at),
         ran,
         instead,
     )
@@ -206,15 +212,6 @@ def _shortage(row: Row) -> Shortage:
         most,
         max(0, row["requested_milli"] - most) if is_short else None,
     )
-
-
-def _ahead(reading: Reading, job: Row, at: int) -> int:
-    query = (
-        "SELECT count(*) FROM waits w JOIN jobs j ON j.job_id = w.job_id "
-        "WHERE w.from_position <= ? AND (w.to_position IS NULL OR w.to_position > ?) "
-        "AND w.queue = ? AND j.submit_position < ?"
-    )
-    return int(reading.value(query, (at, at, job["queue"], job["submit_position"])) or 0)
 
 
 def _instead(reading: Reading, job: Row, at: int) -> tuple[int, tuple[str, ...]]:

@@ -190,6 +190,17 @@ class Reading:
         )
         return int(found or 0)
 
+    def boundary(self, position: int) -> int:
+        """
+        Return the last end of a step that isn't after a position, 0 for none.
+        """
+        found = self.value(
+            "SELECT position FROM events WHERE position <= ? AND ends_step = 1 "
+            "ORDER BY position DESC LIMIT 1",
+            (position,),
+        )
+        return int(found or 0)
+
     def last_time_us(self) -> int:
         """
         Return the time of the last event, 0 for none.

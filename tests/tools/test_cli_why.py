@@ -5,15 +5,20 @@ xce why: one screen from the recorded decisions and the state at a position, wit
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 
 import pytest
 
-from domain.commands import DefineLimit, MoveJob
+from domain.arrays import ArraySpec, IndexRange
+from domain.commands import DefineLimit, KillJob, MoveJob
 from domain.limits import LimitAmount, LimitSpec
 from domain.units import show_time
 from store.log import EventLog
 from tests.scenario import Scenario
+from tools.cli import audit_asking
 from tools.cli.main import run
+from tools.daemon import views
 
 
 def written(scenario, tmp_path):
@@ -273,3 +278,62 @@ def test_an_order_and_hosts_that_do_not_match_are_named(ask, tmp_path):
     assert [("HOST_RES_REQ", 1)] == [
         (one["code"], one["host_count"]) for one in placed["why"]["unmatched"]
     ]
+
+
+def test_an_array_names_an_element_to_ask_about(ask, tmp_path):
+    """
+    Each of its elements waits for itself.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=1")
+    array = ArraySpec(ranges=(IndexRange(start=4, end=6),))
+    scenario.submit("A", array=array)
+    scenario.session()
+    directory = written(scenario, tmp_path)
+
+    assert "is an array" in ask(directory, "1", status=2)
+    assert "1[4]" in ask(directory, "1", "--history", status=2)
+    assert "1[5]" == told(ask, directory, "1[5]")["job_id"]
+
+
+def test_what_became_of_a_job_is_said_in_the_scheduler_s_words(life, ask, tmp_path):
+    """
+    Also long after it has forgotten the job: killed while it waited, failed, ended by a signal.
+    """
+    life.command(KillJob(job_id=life.ids["huge"]))
+    life.finish("A", exit_code=3)
+    life.session()
+    directory = written(life, tmp_path)
+    state = life.core.state
+
+    for name in ("A", "huge", "urgent"):
+        job = life.job(name)
+        expected = views.why(state, job)
+        found = told(ask, directory, job.job_id)
+        assert expected == {one: found[one] for one in expected}
+
+
+def test_the_first_question_about_a_long_log_folds_it_in_a_second_process(
+    life, ask, tmp_path, monkeypatch
+):
+    """
+    Tables and ladder are made at once; the other process is gone when the answer comes.
+    """
+    begun, start = [], subprocess.Popen
+
+    def started(*arguments, **options):
+        begun.append(start(*arguments, **options))
+        return begun[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(audit_asking, "FAR_EVENTS", 5)
+    directory = written(life, tmp_path)
+
+    first = ask(directory, life.ids["low"], "--at", len(life.log))
+    again = ask(directory, life.ids["low"], "--at", len(life.log))
+
+    (folding,) = begun
+    assert "replay" in folding.args
+    assert folding.returncode is not None
+    assert first == again

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import click
 
@@ -51,21 +51,44 @@ def audit_group() -> None:
 
 class Bar:
     """
-    Show on a terminal how far the tables have come.
+    Show on a terminal how far something has come, once it takes longer than a second.
+
+    Args:
+        head: The position at which it will end.
+        what: What is being done.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, head: int = 0, what: str = "taking in") -> None:
         self._shown = sys.stderr.isatty()
-        self._began_s = time.monotonic()
+        self._head = head
+        self._what = what
+        self._first: tuple[int, float] | None = None
+        self._is_there = False
 
-    def __call__(self, position: int, head: int) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __call__(self, position: int, head: int = 0) -> None:
         """
         Show a position.
         """
-        if self._shown and time.monotonic() - self._began_s > 1:
-            sys.stderr.write(f"\r{position:,} of {head:,} events\033[K")
-            if position >= head:
-                sys.stderr.write("\r\033[K")
+        if not self._shown:
+            return
+        now_s = time.monotonic()
+        if self._first is None:
+            self._first = position, now_s
+        first, began_s = self._first
+        if now_s - began_s > 1 and position > first:
+            whole = head or self._head
+            left_s = (whole - position) * (now_s - began_s) / (position - first)
+            text = f"{self._what}: {position:,} of {whole:,} events, {left_s:.0f} s left"
+            self._is_there = True
+            sys.stderr.write(f"\r{text}\033[K")
+            sys.stderr.flush()
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_there:
+            sys.stderr.write("\r\033[K")
             sys.stderr.flush()
 
 
@@ -111,7 +134,8 @@ def _bring_up(directory: Path, place: Place) -> None:
         with opened(directory) as (log, _):
             head = log.head()
             try:
-                catch_up(log, place, Bar())
+                with Bar() as bar:
+                    catch_up(log, place, bar)
             except Conflict as error:
                 if error.what != "another process fills the read model":
                     raise
@@ -152,7 +176,8 @@ def catch_up_command(directory: Path, *, as_json: bool) -> None:
 
     with opened(directory) as (log, place):
         began_s = time.monotonic()
-        taken = catch_up(log, place, Bar())
+        with Bar() as bar:
+            taken = catch_up(log, place, bar)
         took_s = time.monotonic() - began_s
         head = log.head()
     if as_json:
@@ -183,7 +208,8 @@ def rebuild_command(directory: Path) -> None:
     from tools.follower.feed import make_anew
 
     with opened(directory) as (log, place), place.filling():
-        make_anew(log, place, Bar())
+        with Bar() as bar:
+            make_anew(log, place, bar)
         say(f"Made anew: {place.link}, {counted(log.head(), 'event')}.")
 
 

@@ -29,8 +29,10 @@ Examples:
   xce why 12 --hosts             every host by name, with what it had available
   xce why 12 --history           all reasons over time, with seconds that sum to the wait
   xce why 12 --json | jq .satisfiable
-It is told from the log, also with the scheduler down and when the job ended long ago. Next:
-xce history 12 tells how it came here, xce hosts shows what the hosts have.
+It is told from the log, also with the scheduler down and when the job ended long ago. The first
+question about a long log takes it in and leaves snapshots beside it, about half a minute a million
+events; then each takes about a second. Next: xce history 12 tells how it came here, xce hosts shows
+what the hosts have.
 """)
 @click.argument("job_id", metavar="JOB")
 @click.option(
@@ -92,7 +94,7 @@ def _tell_moment(
     from tools.cli.why_recorded import hosts_of, moment_of
     from tools.cli.why_screen import show, show_ahead, show_holders, show_hosts
 
-    with moment_of(directory, job_id, at_text) as moment:
+    with moment_of(directory, job_id, at_text, with_state=with_ahead) as moment:
         short = hosts_of(moment) if with_hosts else []
         ahead, holders = (moment.ahead(), moment.holders()) if with_ahead else ([], [])
         if as_json:

@@ -4,8 +4,11 @@ Why a job waits or waited, from what is recorded: the tables, and the state at t
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -34,19 +37,41 @@ class Moment:
 
     Args:
         reading: The tables.
-        core: The state at the moment.
         told: What the tables say.
-        job: The job's record, None when it is forgotten.
         log: Where all that comes from.
         ladder: The states of the log.
     """
 
     reading: Reading
-    core: Core
     told: Why
-    job: JobRecord | None
     log: EventLog
     ladder: Ladder
+
+    @cached_property
+    def core(self) -> Core:
+        """
+        Return the state at the moment. It takes time; a job that doesn't wait needs only the one
+        in which it was placed.
+        """
+        return self.ladder.at(self.told.position).core
+
+    @property
+    def is_waiting(self) -> bool:
+        """
+        Say whether the job waited then, for whatever.
+        """
+        return self.told.verdict in ("waits", "never", "held")
+
+    @cached_property
+    def job(self) -> JobRecord | None:
+        """
+        Return the job's record, None when it doesn't wait.
+        """
+        from domain.ids import job_stream
+
+        if not self.is_waiting:
+            return None
+        return self.core.state.stored.jobs[job_stream(self.told.job_id)]
 
     @cached_property
     def state_says(self) -> Json:
@@ -58,7 +83,35 @@ class Moment:
         if self.job is not None:
             return why(self.core.state, self.job)
         words = {"since_us": self.told.since_us, "never": False, "reasons": [], "blocker": ""}
-        return {**words, "proved_by": "", "verdict": _end_of(self.reading, self.told.job_id)}
+        return {**words, "proved_by": "", "verdict": self._end()}
+
+    def _end(self) -> str:
+        """
+        Return what became of the job, in the words of the scheduler.
+        """
+        from tools.daemon.views import verdict_words
+
+        told = self.told
+        hosts = [host for host, _ in self.placement.hosts] if self.placement is not None else []
+        end = self.reading.one(
+            "SELECT exit_code, signal, why FROM attempts WHERE job_id = ? AND end_position = ?",
+            (told.job_id, told.since_position),
+        ) or self.reading.one(
+            "SELECT NULL AS exit_code, NULL AS signal, end_reason AS why FROM jobs WHERE "
+            "job_id = ?",
+            (told.job_id,),
+        )
+        assert end is not None
+        return verdict_words(told.state, hosts, end["exit_code"], end["signal"], end["why"] or "")
+
+    def look(self, *, with_state: bool) -> None:
+        """
+        Do what takes time.
+        """
+        if self.is_waiting or with_state:
+            self.core  # noqa: B018 - it is kept
+        else:
+            self.placement  # noqa: B018 - it is kept
 
     @cached_property
     def queue_reason(self) -> str:
@@ -145,7 +198,7 @@ class Moment:
             "ORDER BY a.attempt DESC LIMIT 1",
             (self.told.job_id, self.told.position),
         )
-        if self.code or row is None or self.told.verdict in ("waits", "never", "held"):
+        if row is None or self.is_waiting:
             return None
         step = list(self.log.read(row["first"] - 1, row["dispatch_position"]))
         return placement_at(self.ladder, step)
@@ -233,33 +286,66 @@ def _plain_placement(placed: Placement | None) -> Json | None:
 
 
 @contextmanager
-def moment_of(directory: Path, job_id: str, at_text: str | None) -> Iterator[Moment]:
+def moment_of(
+    directory: Path, job_id: str, at_text: str | None, *, with_state: bool
+) -> Iterator[Moment]:
     """
     Give a moment of a job's life, the log's end unless another is named.
+
+    Args:
+        directory: The cluster's or the log's.
+        job_id: Which job.
+        at_text: A position or a time.
+        with_state: The whole state is needed, also when the job doesn't wait.
 
     Raises:
         NotFound: There is no such job, or not yet at that moment.
     """
-    from domain.ids import job_stream
     from projections.audit.pending import why_at
     from replay.at import ladder_of
     from replay.plugins import found_plugins
     from store.log import EventLog
-    from tools.cli.audit import asked
+    from tools.cli.audit import Bar, asked
     from tools.cli.audit_asking import position_of
-    from tools.cli.replay_state import bar
 
-    stream = job_stream(job_id)
-    with asked(directory) as reading, EventLog.open(directory, writable=False) as log:
+    with ExitStack() as stack:
+        with folding_meanwhile(directory, at_text):
+            reading = stack.enter_context(asked(directory))
+        log = stack.enter_context(EventLog.open(directory, writable=False))
         asked_for, last = position_of(reading, at_text, "at"), reading.position()
-        position = last if asked_for is None else min(asked_for, last)
+        told = why_at(
+            reading, job_id, reading.boundary(last if asked_for is None else min(asked_for, last))
+        )
         # The first question about a long log takes a while: it leaves the ladder's rungs.
-        with bar(position, "folding", shown=None) as step:
-            ladder = ladder_of(log, plugins=found_plugins(), on_progress=step)
-            found = ladder.at(position)
-        told = why_at(reading, job_id, found.position)
-        job = found.core.state.stored.jobs.get(stream)
-        yield Moment(reading, found.core, told, job, log, ladder)
+        with Bar(told.position, "folding") as bar:
+            ladder = ladder_of(log, plugins=found_plugins(), on_progress=bar)
+            moment = Moment(reading, told, log, ladder)
+            moment.look(with_state=with_state)
+        yield moment
+
+
+@contextmanager
+def folding_meanwhile(directory: Path, at_text: str | None) -> Iterator[None]:
+    """
+    Have another process leave the ladder's rungs while this one brings the tables up, where that
+    takes long: the first question about a log needs both.
+    """
+    from tools.cli.audit_asking import FAR_EVENTS, events_behind
+
+    if len(os.sched_getaffinity(0)) == 1 or events_behind(directory) <= FAR_EVENTS:
+        yield
+        return
+    asking = ["replay", "state", str(directory), "--at", at_text or "end", "--hash"]
+    folding = subprocess.Popen(
+        [sys.executable, "-P", "-m", "tools.cli", *asking, "--no-progress"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        yield
+    finally:
+        # The rungs that it left are whole; we go on from the last one, to where we must.
+        folding.terminate()
+        folding.wait()
 
 
 def hosts_of(moment: Moment) -> list[Row]:
@@ -269,20 +355,3 @@ def hosts_of(moment: Moment) -> list[Row]:
     from projections.audit.pending import hosts_short
 
     return [] if moment.queue_reason else hosts_short(moment.reading, moment.told)
-
-
-def _end_of(reading: Reading, job_id: str) -> str:
-    """
-    Return what became of a job that the scheduler has forgotten.
-    """
-    row = reading.one(
-        "SELECT state, exit_code, signal, end_reason FROM jobs WHERE job_id = ?", (job_id,)
-    )
-    if row is None or row["state"] == "DONE":
-        return "it ended well."
-    how = "it ended without an exit code"
-    if row["signal"] is not None:
-        how = f"signal {row['signal']} ended it"
-    elif row["exit_code"] is not None:
-        how = f"it ended with exit code {row['exit_code']}"
-    return f"{how} ({row['end_reason']})." if row["end_reason"] else f"{how}."

@@ -7,7 +7,7 @@ Nobody sees a job's environment, and only its owner and operators see its progra
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -226,18 +226,27 @@ def why(state: State, job: JobRecord) -> dict[str, object]:
 
 
 def _verdict(state: State, job: JobRecord) -> str:
-    hosts = ", ".join(str(one["host"]) for one in hosts_of(state, job))
-    if job.state is JobState.DONE:
-        return f"it ran on {hosts} and ended well."
-    if job.state is not JobState.EXIT:
-        return f"it runs on {hosts}."
-    if job.signal is not None:
-        how = f"signal {job.signal} ended it"
-    elif job.exit_code is not None:
-        how = f"it ended with exit code {job.exit_code}"
+    hosts = [str(one["host"]) for one in hosts_of(state, job)]
+    return verdict_words(job.state, hosts, job.exit_code, job.signal, job.why)
+
+
+def verdict_words(
+    state: str, hosts: Sequence[str], exit_code: int | None, signal: int | None, why: str
+) -> str:
+    """
+    Return in words what became of a job that doesn't wait.
+    """
+    if state == JobState.DONE:
+        return f"it ran on {', '.join(hosts)} and ended well."
+    if state != JobState.EXIT:
+        return f"it runs on {', '.join(hosts)}."
+    if signal is not None:
+        how = f"signal {signal} ended it"
+    elif exit_code is not None:
+        how = f"it ended with exit code {exit_code}"
     else:
         how = "it ended without an exit code"
-    return f"{how} ({job.why})." if job.why else f"{how}."
+    return f"{how} ({why})." if why else f"{how}."
 
 
 def _told_reason(state: State, reason: PendReason) -> dict[str, object]:

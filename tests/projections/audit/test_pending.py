@@ -87,7 +87,7 @@ def test_the_limiting_factor_has_amounts_units_and_the_nearest_host(reading: Rea
     )
 
 
-def test_who_was_ahead_and_what_ran_instead_is_told(reading: Reading) -> None:
+def test_who_held_it_back_and_what_ran_instead_is_told(reading: Reading) -> None:
     """
     Waiting behind others is no fault of the request: who they are must be said (B01, B14).
     """
@@ -95,7 +95,7 @@ def test_who_was_ahead_and_what_ran_instead_is_told(reading: Reading) -> None:
 
     before, after = why_at(reading, "2", blocked), why_at(reading, "3")
 
-    assert ("JOB_BEHIND", "1", 1) == (before.code, before.blocker, before.ahead)
+    assert ("JOB_BEHIND", "1") == (before.code, before.blocker)
     assert (1, ("1",)) == (after.dispatched_instead, after.instead)
 
 

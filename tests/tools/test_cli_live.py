@@ -53,6 +53,15 @@ def test_a_program_runs_with_its_arguments_directory_and_environment(live, tmp_p
     assert f"{tmp_path}|sweet|a  b*" == out.read_text()
 
 
+def test_what_isn_t_carried_out_yet_is_said_when_it_is_submitted(live):
+    """
+    A duration is kept; whoever asks for it knows that the memory stays theirs to the end.
+    """
+    done = live.run("submit", "-R", "rusage[mem=1:duration=1h]", "--", harness.program("true"))
+
+    assert "mem is held until the job ends: duration and decay" in done.stderr
+
+
 def test_an_empty_environment_and_a_shell_text_are_honoured(live, tmp_path):
     """
     --env NONE passes nothing of the caller on; --shell asks for a shell.

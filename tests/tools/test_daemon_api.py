@@ -138,11 +138,18 @@ def test_what_is_kept_but_not_carried_out_is_told(cluster: Cluster) -> None:
     """
     timed = cluster.post("/v1/jobs", {"program": PROGRAM, "resreq": ["rusage[mem=5:duration=1h]"]})
     plain = cluster.post("/v1/jobs", {"program": PROGRAM, "resreq": ["rusage[mem=5]"]})
-    for job in (timed, plain):
-        cluster.post(f"/v1/jobs/{job['job_id']}/kill")
+    again = {"program": PROGRAM, "resreq": ["rusage[mem=5:duration=1h]"], "key": "noted"}
+    two = {"ranges": [{"start": 1, "end": 2}]}
+    array = cluster.post("/v1/jobs", {**again, "key": "", "array": two})
+    replayed = [cluster.post("/v1/jobs", again) for _ in range(2)][1]
+    changed = cluster.post(f"/v1/jobs/{plain['job_id']}/modify", {"resreq": again["resreq"]})
+    for job in (timed, plain, array, replayed):
+        assert "notes" not in cluster.post(f"/v1/jobs/{job['job_id']}/kill")
 
-    assert "duration" in timed["notes"][0]
     assert "notes" not in plain
+    for answer in (timed, array, replayed, changed):
+        assert "mem is held until the job ends: duration and decay" in answer["notes"][0]
+    assert replayed["replayed"]
 
 
 def test_a_pending_job_says_why_it_waits_and_can_be_held_lifted_and_killed(

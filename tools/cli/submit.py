@@ -233,6 +233,8 @@ def submit(directory: Path, wait_s: float, *, as_json: bool, **options: Any) -> 
         say_json(answer)
     else:
         say(f"Job {answer['job_id']} is submitted.")
+        for text in answer.get("notes", ()):
+            note(f"xce: {text}")
     sys.stdout.flush()
     if options["wait_for_end"]:
         raise click.exceptions.Exit(_wait_for_end(client, answer["job_id"]))

@@ -13,7 +13,8 @@ from pydantic_core import to_json
 
 from domain.errors import NotFound, OutcomeUnknown, Refused, XceError
 from domain.event import Value
-from domain.ids import job_of_stream, split_job_id
+from domain.events.jobs import JobModified
+from domain.ids import job_of_stream, job_stream, split_job_id
 from domain.jobs import JobSpec
 from projections.scheduling.handle.requirements import notes_of
 from projections.scheduling.records import JobRecord
@@ -165,6 +166,13 @@ class JobChange(Command):
             "changed": any(found.events for _, found in self._taken),
             "state": state.job(self._taken[0][0]).state.value,
         }
+        modified = [
+            job_id
+            for job_id, found in self._taken
+            if any(isinstance(event, JobModified) for event in found.events)
+        ]
+        if notes := _notes_on(state, modified):
+            told["notes"] = notes
         if len(self._taken) > 1 or self._taken[0][0] != self._job_id:
             told["elements"] = [job_id for job_id, _ in self._taken]
         return Reply(200, to_json(told))
@@ -187,6 +195,22 @@ def jobs_named(state: State, job_id: str) -> list[JobRecord]:
     return known
 
 
+def _notes_on(state: State, job_ids: list[str]) -> list[str]:
+    """
+    Return what of jobs' requirements is kept but not carried out yet, each note once; the elements
+    of an array ask for the same.
+    """
+    found: dict[str, None] = {}
+    for job_id in job_ids:
+        number, index = split_job_id(job_id)
+        streams = [job_stream(job_id)] if index else state.streams_of(number)[:1]
+        for stream in streams:
+            job = state.stored.jobs.get(stream)
+            if job is not None and job.spec.requirement is not None:
+                found |= dict.fromkeys(notes_of(job.spec.requirement))
+    return list(found)
+
+
 class Submission(Command):
     """
     Ask for a job.
@@ -200,10 +224,12 @@ class Submission(Command):
         """
         assert self._found is not None
         job_id = job_of_stream(self._found.stream)
-        job = engine.core.state.stored.jobs.get(self._found.stream)
-        if job is not None and job.spec.resreq and (notes := notes_of(job.spec.requirement)):
-            told = {"job_id": job_id, "position": engine.position, "notes": notes}
-            return Reply(200 if self._found.replayed else 201, to_json(told))
+        notes = _notes_on(engine.core.state, [job_id])
+        if notes:
+            told: dict[str, object] = {"job_id": job_id, "position": engine.position}
+            replayed = {"replayed": True} if self._found.replayed else {}
+            status = 200 if self._found.replayed else 201
+            return Reply(status, to_json({**told, **replayed, "notes": notes}))
         if self._found.replayed:
             return Reply(
                 200,

@@ -301,7 +301,7 @@ class Simulation:
 
     def _submit(self, index: int, now_us: int) -> None:
         spec = self._spec(index)
-        made = self._engine.take_in(SubmitJob(spec=spec), actor=spec.user, now_us=now_us)
+        made = self._engine.take_in(SubmitJob.sure(spec=spec), actor=spec.user, now_us=now_us)
         self._running[made[-1].stream] = (index, now_us)
 
     # hot: once a job.
@@ -359,7 +359,7 @@ class Simulation:
         stream = stamped.stream
         worker = self._engine.core.state.hosts[event.allocation.runs[0].first]
         self._engine.take_in(
-            JobStartedReport(
+            JobStartedReport.sure(
                 worker=worker.name,
                 incarnation=worker.incarnation,
                 job_id=job_of_stream(stream),
@@ -447,7 +447,7 @@ class Simulation:
             worker = state.hosts[allocation.runs[0].first]
             status = self._workload.jobs.status[index]
             self._engine.take_in(
-                JobFinishedReport(
+                JobFinishedReport.sure(
                     worker=worker.name,
                     incarnation=worker.incarnation,
                     job_id=job_of_stream(stream),

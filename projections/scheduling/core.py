@@ -174,7 +174,7 @@ class Core:
 
         def decide(stream: str, event: Event) -> None:
             if not made:
-                stamp(SESSION, SessionHeld(number=number))
+                stamp(SESSION, SessionHeld.sure(number=number))
             stamp(stream, event)
 
         tracing = None if self.tracing is None else self.tracing.begin(self.state, now_us)

@@ -244,7 +244,7 @@ class Session:
             return False
         outcome = self._try(job, request)
         if isinstance(outcome, Placed):
-            event = JobDispatched(
+            event = JobDispatched.sure(
                 attempt=job.attempt + 1,
                 index=self._dispatches,
                 allocation=self._charged(job, outcome.allocation),
@@ -317,7 +317,7 @@ class Session:
 
     def _pend(self, job: JobRecord, number: int) -> None:
         if job.reason_set != number:
-            self._decided(job.stream, JobPended(reason_set=number))
+            self._decided(job.stream, JobPended.sure(reason_set=number))
 
     def _set_of(self, fingerprint: str, outcome: Pending, job: JobRecord) -> int:
         """
@@ -375,7 +375,7 @@ class Session:
         for stream, blocker in held_back(self._state.picker):
             known = stored.blocker if stream == CLUSTER else stored.blockers.get(stream)
             if blocker.stream != known:
-                self._decided(stream, ListHeldBack(blocker=blocker.job_id))
+                self._decided(stream, ListHeldBack.sure(blocker=blocker.job_id))
 
     def _forget_jobs(self) -> None:
         """

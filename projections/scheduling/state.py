@@ -170,8 +170,7 @@ class State(Lookups):
             return False
         if self.stored.projects or self.limits.are_any:
             return False
-        traits = self.traits_of(self.stored.queues[spec.queue].spec)
-        return not (traits.bounds_jobs or traits.fills_in)
+        return spec.queue in self._saying_nothing
 
     # -- looking up
 
@@ -390,6 +389,7 @@ class State(Lookups):
         """
         Work out anew what bounds jobs, and whom they are charged to: definitions have changed.
         """
+        self.note_queues()
         self.has_windows = self._any_has_windows()
         self.limits.define(self.live.values())
         self.with_victims_back(lambda: None)

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 from domain.dependency import parents_of
 from domain.effective import values_of
-from domain.identity import ByIdentity
 from domain.ids import job_stream_of
 from domain.job_states import ENDED, LIVE, JobState
 from domain.jobs import ExitRules, JobSpec
@@ -70,7 +69,7 @@ class Watches:
     def __init__(self, stored: StoredState, picker: JobPicker) -> None:
         self.stored = stored
         self.picker = picker
-        self._traits: ByIdentity[QueueSpec, QueueTraits] = ByIdentity()
+        self.note_queues()
         self.waiting = 0
         self.live: dict[str, JobRecord] = {}
         self.unchecked: dict[str, JobRecord] = {}
@@ -215,9 +214,9 @@ class Watches:
         Return a job with what its profile and queue fill in, but for the requirement.
         """
         spec = job.spec
-        queue = self.stored.queues[spec.queue].spec
-        if not spec.profile and not self.traits_of(queue).fills_in:
+        if not spec.profile and spec.queue in self._adding_nothing:
             return spec
+        queue = self.stored.queues[spec.queue].spec
         profile = self.stored.profiles.get(spec.profile) if spec.profile else None
         return values_of(spec, profile, queue)
 
@@ -227,12 +226,15 @@ class Watches:
         """
         raise NotImplementedError
 
-    def traits_of(self, queue: QueueSpec) -> QueueTraits:
+    def note_queues(self) -> None:
         """
-        Return what a queue's definition has to say at all, worked out once.
+        Note which queues' definitions have nothing to say of jobs: none they fill in, or at all.
         """
-        found = self._traits.get(queue)
-        return found if found is not None else self._traits.put(queue, QueueTraits.of(queue))
+        traits = {name: QueueTraits.of(each.spec) for name, each in self.stored.queues.items()}
+        self._adding_nothing = {name for name, each in traits.items() if not each.fills_in}
+        self._saying_nothing = {
+            name for name in self._adding_nothing if not traits[name].bounds_jobs
+        }
 
     def due(self, now_us: int) -> list[JobRecord]:
         """

@@ -61,7 +61,7 @@ def submit(state: State, command: SubmitJob, actor: str) -> NewEvents:
     number = state.stored.highest_job + 1
     if number > HIGHEST_JOB:
         raise Refused("job", f"there is no number left above {HIGHEST_JOB}")
-    event = JobSubmitted(spec=spec, key=command.key, digest=command.digest)
+    event = JobSubmitted.sure(spec=spec, key=command.key, digest=command.digest)
     return [(job_stream_of(number), event)]
 
 

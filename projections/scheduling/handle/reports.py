@@ -142,7 +142,7 @@ def started(state: State, command: JobStartedReport, actor: str) -> NewEvents:
         return _ignored("started", command, problem)
     if job.start_us is not None:
         return _ignored("started", command, "it is known already")
-    event = JobStarted(
+    event = JobStarted.sure(
         attempt=command.attempt, pid=command.pid, process_group=command.process_group
     )
     return _with_worker_back(state, command, job, event)
@@ -166,7 +166,7 @@ def finished(state: State, command: JobFinishedReport, actor: str) -> NewEvents:
     job, problem = _attempt(state, command)
     if job is None or problem:
         return _ignored("finished", command, problem)
-    event = JobFinished(
+    event = JobFinished.sure(
         attempt=command.attempt,
         exit_code=command.exit_code,
         signal=command.signal,

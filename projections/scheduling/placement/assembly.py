@@ -51,7 +51,7 @@ def runs_of(needs: Sequence[HostNeed], picked: Picked) -> tuple[HostRun, ...]:
     for hosts, tasks in picked:
         amounts = tuple(Amount(resource=need.resource, milli=need.of(tasks)) for need in needs)
         for first, count in _stretches(hosts):
-            runs.append(HostRun(first=first, hosts=count, tasks=tasks, amounts=amounts))
+            runs.append(HostRun.sure(first=first, hosts=count, tasks=tasks, amounts=amounts))
     # Within one pick neighbours are joined already.
     return joined(runs) if len(picked) > 1 else tuple(runs)
 
@@ -147,7 +147,7 @@ def allocation_of(
     runs = found[0].runs if len(found) == 1 else _merged(run for each in found for run in each.runs)
     shared = found[0].shared if len(found) == 1 else _sum_shared(found)
     names = tuple(dict.fromkeys(each.allocator for each in found))
-    return Allocation(
+    return Allocation.sure(
         runs=_with_units(runs, capacity),
         shared=shared,
         allocator="+".join(names),
@@ -170,7 +170,7 @@ def _merged(runs: Iterable[HostRun]) -> tuple[HostRun, ...]:
                 own[amount.resource] = own.get(amount.resource, 0) + amount.milli
     return joined(
         [
-            HostRun(
+            HostRun.sure(
                 first=number,
                 tasks=tasks[number],
                 amounts=tuple(Amount(resource=name, milli=own[name]) for name in own),

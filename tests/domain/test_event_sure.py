@@ -1,0 +1,59 @@
+"""
+Values made without checks are those that checks would have given.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.allocations import Allocation, HostRun
+from domain.commands.reports import JobFinishedReport, JobStartedReport
+from domain.event import event_classes
+from domain.events.jobs import JobFinished
+from tests.strategies import instances
+
+CLASSES = (*event_classes().values(), HostRun, Allocation, JobStartedReport, JobFinishedReport)
+
+
+@settings(max_examples=40)
+@given(data=st.data(), cls=st.sampled_from(CLASSES))
+def test_a_value_made_without_checks_is_the_checked_one(data, cls):
+    """
+    Bytes too: they depend on the order of the fields, and what is left out has its default.
+    """
+    checked = data.draw(instances(cls))
+    fields = {name: getattr(checked, name) for name in sorted(checked.model_fields_set)}
+
+    sure = cls.sure(**fields)
+
+    assert sure == checked
+    assert sure.model_dump_json(exclude_defaults=True) == checked.model_dump_json(
+        exclude_defaults=True
+    )
+    assert hash(sure) == hash(checked)
+
+
+@settings(max_examples=40)
+@given(data=st.data(), cls=st.sampled_from((JobFinished, HostRun)))
+def test_a_value_with_other_fields_is_the_checked_one(data, cls):
+    """
+    The first stays what it was.
+    """
+    before, after = data.draw(instances(cls)), data.draw(instances(cls))
+    shown = before.model_dump_json()
+    fields = {name: getattr(after, name) for name in cls.model_fields}
+
+    assert before.but(**fields) == after
+    assert before.model_dump_json() == shown
+
+
+def test_a_value_made_without_checks_is_frozen():
+    """
+    Only the checks are left out.
+    """
+    run = HostRun.sure(first=1, tasks=2)
+
+    with pytest.raises(ValueError, match="frozen"):
+        run.first = 2

@@ -83,6 +83,12 @@ class QueueSpec(Value):
         preemptible_by: The queues whose jobs may suspend its own, None when it isn't preemptible.
         preempt_policy: Which victims come first for its jobs.
         on_preempt: What becomes of its own jobs that are victims.
+        slot_reserve_us: For so long a parallel job that can't start gathers the slots that become
+            free (LSF's SLOT_RESERVE); then it gives them back. None for not at all.
+        resource_reserve_us: The same for slots and amounts, and for amounts of serial jobs
+            (RESOURCE_RESERVE).
+        is_backfill: Whether jobs with a run limit may use what others have gathered, when they end
+            before it is needed (LSF's BACKFILL).
     """
 
     priority: Annotated[int, Field(ge=0, le=QUEUE_PRIORITY_MAX)]
@@ -119,6 +125,9 @@ class QueueSpec(Value):
     preemptible_by: NameList | None = None
     preempt_policy: PreemptPolicy = PreemptPolicy.LOWEST_PRIORITY
     on_preempt: OnPreempt = OnPreempt.SUSPEND
+    slot_reserve_us: TimeUs | None = None
+    resource_reserve_us: TimeUs | None = None
+    is_backfill: bool = False
 
     @property
     def bounds_tasks(self) -> bool:
@@ -168,6 +177,9 @@ def check_queue(queue: QueueSpec) -> QueueSpec:
         raise Refused("tasks_max", "must not be below tasks_min", most)
     if queue.tasks_default is not None and not least <= queue.tasks_default <= most:
         raise Refused("tasks_default", "must be within the range of tasks", queue.tasks_default)
+    if queue.slot_reserve_us is not None and queue.resource_reserve_us is not None:
+        rule = "must not be set beside resource_reserve_us, which gathers slots too"
+        raise Refused("slot_reserve_us", rule, queue.slot_reserve_us)
     longest, usual = queue.run_limit_max_us, queue.run_limit_default_us
     if longest is not None and usual is not None and usual > longest:
         raise Refused("run_limit_default_us", "must not be above run_limit_max_us", usual)

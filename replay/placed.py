@@ -14,17 +14,15 @@ from typing import Final, final
 
 from domain.allocations import Allocation
 from domain.envelope import Envelope
-from domain.errors import InvariantBroken
-from domain.event import Event
 from domain.events.jobs import JobDispatched
-from domain.ids import job_of_stream
+from domain.ids import job_of_stream, job_stream
 from domain.reasons import PendReason
 from projections.scheduling.core import Core
+from projections.scheduling.own_view import ground_of, is_as_all_see_it, relief_for
 from projections.scheduling.placement.eligible import Eligible, eligible_of
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.runner import Placed, PlacementRunner
 from projections.scheduling.placement.shortages import Check, checks_of
-from projections.scheduling.preemption import Preemption
 from projections.scheduling.records import JobRecord
 from projections.scheduling.request import Part, Request
 from projections.scheduling.state import State
@@ -127,7 +125,7 @@ def placement_at(ladder: Ladder, step: Iterator[Envelope] | list[Envelope]) -> P
     assert isinstance(event, JobDispatched)
     job = core.state.job(job_of_stream(decided.stream))
     hosts = tuple(core.state.host_names(event.allocation))
-    again, ground = _decide_again(core, job, decided.time_us)
+    again, ground = _decide_again(core, job, event.ahead_of)
     is_same = again is not None and again.runs == event.allocation.runs
     return Placement(
         event.attempt,
@@ -141,21 +139,18 @@ def placement_at(ladder: Ladder, step: Iterator[Envelope] | list[Envelope]) -> P
     )
 
 
-def _decide_again(core: Core, job: JobRecord, now_us: int) -> tuple[Allocation | None, Ground]:
+def _decide_again(core: Core, job: JobRecord, ahead_of: str) -> tuple[Allocation | None, Ground]:
     state = core.state
     runner = PlacementRunner(state.capacity, core.plugins.allocators)
-    ground = Preemption(state, runner, _decides_nothing, now_us).ground(job)
     request, chain = state.request_of(job), state.settings().allocators
-    if ground is None:
+    if is_as_all_see_it(state, job):
         outcome = runner.place(request, chain)
+        ground = Ground(state.capacity)
     else:
+        lenders = (job_stream(ahead_of),) if ahead_of else ()
+        ground = ground_of(state, relief_for(state, job, lenders=lenders))
         outcome = runner.place_on(ground, request, chain)
-    found = outcome.allocation if isinstance(outcome, Placed) else None
-    return found, ground or Ground(state.capacity)
-
-
-def _decides_nothing(stream: str, event: Event) -> None:
-    raise InvariantBroken("looking at a decision decides nothing", f"{event.TYPE_CODE} {stream}")
+    return outcome.allocation if isinstance(outcome, Placed) else None, ground
 
 
 def _why(state: State, job: JobRecord, ground: Ground, allocation: Allocation) -> Why | None:

@@ -109,6 +109,24 @@ class _AllFits:
     def epoch_of(self, fingerprint: str) -> int:  # noqa: ARG002 - as the protocol has it
         return 0
 
+    def now_us(self) -> int:
+        return self._state.stored.time_us
+
+    def planned_run_us(self, job: JobRecord) -> int | None:
+        return self._state.planned_run_us(job)
+
+    def least_slots(self, job: JobRecord) -> int:
+        return self._state.least_slots(job)
+
+    def runs_changed(self) -> int:
+        return 0
+
+    def forecast(self, job: JobRecord) -> None:  # noqa: ARG002 - as the protocol has it
+        return None
+
+    def slots_ahead(self, job: JobRecord) -> None:  # noqa: ARG002 - as the protocol has it
+        return None
+
 
 def order_of(core: Core, job: JobRecord) -> Order:
     """

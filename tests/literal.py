@@ -84,6 +84,8 @@ class LiteralStrict(LiteralFcfs):
 
 def literal_plugins() -> Plugins:
     """
-    Return plug-ins whose pickers are the literal ones, under the real ones' names.
+    Return plug-ins whose pickers are the literal ones, under the real ones' names, where there is
+    one.
     """
-    return Plugins(pickers={"builtin_fcfs": LiteralFcfs, "strict_fcfs": LiteralStrict})
+    literal = {"builtin_fcfs": LiteralFcfs, "strict_fcfs": LiteralStrict}
+    return Plugins(pickers={**Plugins().pickers, **literal})

@@ -13,6 +13,7 @@ from domain.amounts import Count, TimeUs
 from domain.event import Event
 from domain.ids import Name
 from domain.jobs import JobSpec
+from domain.reservations import BackfillReservation
 
 AttemptNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
@@ -124,6 +125,8 @@ class JobDispatched(Event):
         attempt: Which execution this begins.
         index: Its place among the dispatches of its session, from 0; the session is the event's
             cause.
+        ahead_of: Id of the job whose backfill reservation it was fitted around, "" when it
+            overtakes nobody.
     """
 
     TYPE_CODE: ClassVar[str] = "job.dispatched"
@@ -131,6 +134,7 @@ class JobDispatched(Event):
     attempt: AttemptNumber
     index: Count = 0
     allocation: Allocation
+    ahead_of: str = ""
 
 
 class JobKillOrdered(Event):
@@ -313,3 +317,17 @@ class JobPreemptionEnded(Event):
 
     TYPE_CODE: ClassVar[str] = "job.preemption_ended"
     IS_DECISION: ClassVar[bool] = True
+
+
+class JobStartPromised(Event):
+    """
+    Decide by when a pending job starts, or that this is no longer promised; written when the
+    promise changes. It ends by itself when the job starts, ends, is held or changed.
+
+    Args:
+        reservation: What is promised; None when nothing is any more.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.start_promised"
+    IS_DECISION: ClassVar[bool] = True
+    reservation: BackfillReservation | None

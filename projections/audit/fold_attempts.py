@@ -22,15 +22,21 @@ from domain.events.jobs import (
     JobResumeOrdered,
     JobResumeRequested,
     JobStarted,
+    JobStartPromised,
     JobStopRequested,
     JobSuspended,
     JobSuspendOrdered,
 )
 from domain.ids import job_of_stream
-from projections.audit.fold_intervals import end_plan, enter, found, happen
+from projections.audit.fold_intervals import end_plan, end_promise, enter, found, happen
 from projections.audit.fold_spec import amount_of, amounts_json, success_values
 from projections.audit.fold_state import ENDED, FoldState, LiveJob
-from projections.audit.rows.hosts import OrderRow, PreemptionPlanRow, PreemptionRow
+from projections.audit.rows.hosts import (
+    OrderRow,
+    PreemptionPlanRow,
+    PreemptionRow,
+    StartPromiseRow,
+)
 from projections.audit.rows.jobs import AllocationRow, AttemptRow
 
 INTEGER_MAX = 2**63 - 1
@@ -75,6 +81,7 @@ def dispatched(state: FoldState, e: Envelope, event: JobDispatched) -> None:
         allocation.alternative,
         int(allocation.is_exclusive),
         amounts_json(allocation.shared),
+        event.ahead_of,
     )
     state.written.changed["attempts"][row.job_id, event.attempt] = job.attempt
     _allocate(state, job, e, allocation)
@@ -193,6 +200,32 @@ def preemption_ended(state: FoldState, e: Envelope, event: JobPreemptionEnded) -
     job = found(state, e)
     if job is not None:
         end_plan(state, job, e)
+
+
+def start_promised(state: FoldState, e: Envelope, event: JobStartPromised) -> None:
+    """
+    Note by when a pending job starts, or that this is no longer promised.
+    """
+    job = found(state, e)
+    if job is None:
+        return
+    end_promise(state, job, e)
+    reservation = event.reservation
+    if reservation is None:
+        return
+    job.promise = StartPromiseRow(
+        job.row.job_id,
+        e.position,
+        e.time_us,
+        reservation.policy,
+        reservation.start_us,
+        int(reservation.is_held),
+        min(reservation.slots(), INTEGER_MAX),
+        min(sum(run.hosts for run in reservation.runs), INTEGER_MAX),
+        state.runs_text(tuple((run.first, run.hosts, run.slots) for run in reservation.runs)),
+        reservation.until_us,
+    )
+    state.written.changed["start_promises"][job.row.job_id, e.position] = job.promise
 
 
 def _note_preemption(state: FoldState, row: PreemptionRow) -> None:
@@ -375,6 +408,7 @@ HANDLERS: dict[str, Any] = {
     JobResumeRequested.TYPE_CODE: resume_requested,
     JobResumeOrdered.TYPE_CODE: resume_ordered,
     JobResumed.TYPE_CODE: resumed,
+    JobStartPromised.TYPE_CODE: start_promised,
     JobStarted.TYPE_CODE: started,
     JobCouldNotStart.TYPE_CODE: could_not_start,
     JobFinished.TYPE_CODE: finished,

@@ -28,6 +28,7 @@ def enter(state: FoldState, job: LiveJob, e: Envelope, to: str) -> None:
     if to != "PEND":
         release(state, e, row.job_id)
         end_plan(state, job, e)
+        end_promise(state, job, e)
     if to not in WAITING:
         end_wait(state, job, e)
 
@@ -73,6 +74,18 @@ def end_plan(state: FoldState, job: LiveJob, e: Envelope) -> None:
     job.plan.to_position, job.plan.to_us = e.position, e.time_us
     state.written.changed["preemption_plans"][job.plan.job_id, job.plan.from_position] = job.plan
     job.plan = None
+
+
+def end_promise(state: FoldState, job: LiveJob, e: Envelope) -> None:
+    """
+    End the time in which a start was promised to a job, if one was.
+    """
+    promise = job.promise
+    if promise is None:
+        return
+    promise.to_position, promise.to_us = e.position, e.time_us
+    state.written.changed["start_promises"][promise.job_id, promise.from_position] = promise
+    job.promise = None
 
 
 def touch(state: FoldState, job: LiveJob, e: Envelope) -> None:

@@ -22,7 +22,15 @@ from domain.events.jobs import (
 )
 from domain.ids import job_id_of, job_of_stream, split_job_id
 from projections.audit.fold_attempts import end_attempt
-from projections.audit.fold_intervals import begin_wait, end_plan, enter, found, happen, touch
+from projections.audit.fold_intervals import (
+    begin_wait,
+    end_plan,
+    end_promise,
+    enter,
+    found,
+    happen,
+    touch,
+)
 from projections.audit.fold_reasons import release
 from projections.audit.fold_spec import ask_anew, asked, job_row
 from projections.audit.fold_state import KEY_INDEXES, WAITING, FoldState, LiveJob
@@ -91,6 +99,7 @@ def _change(state: FoldState, e: Envelope, job: LiveJob, columns: dict[str, SqlV
     if job.row.state == "PEND":
         release(state, e, job.row.job_id)
         end_plan(state, job, e)
+        end_promise(state, job, e)
         begin_wait(state, job, e, "new")
 
 

@@ -20,6 +20,7 @@ from projections.audit.rows.hosts import (
     OrderRow,
     PreemptionPlanRow,
     PreemptionRow,
+    StartPromiseRow,
 )
 from projections.audit.rows.jobs import AllocationRow, AttemptRow, JobRow, JobStateRow
 from projections.audit.rows.reasons import ListBlockerRow, ReasonSetRow, WaitRow
@@ -70,6 +71,7 @@ class LiveJob:
     allocations: list[AllocationRow] = field(default_factory=list)
     preemption: PreemptionRow | None = None
     plan: PreemptionPlanRow | None = None
+    promise: StartPromiseRow | None = None
 
     def is_on(self, number: int) -> bool:
         """
@@ -185,6 +187,8 @@ class FoldState:
             job.preemption = preemption
         for plan in self._all("preemption_plans", "job_id=? AND to_position IS NULL", row.job_id):
             job.plan = plan
+        for promise in self._all("start_promises", "job_id=? AND to_position IS NULL", row.job_id):
+            job.promise = promise
         open_where = "job_id=? AND to_position IS NULL ORDER BY run_index"
         job.allocations = list(self._all("allocations", open_where, row.job_id))
         self.jobs[row.job_id] = job
@@ -248,11 +252,17 @@ class FoldState:
         key = tuple((run.first, run.hosts, run.tasks) for run in allocation.runs)
         known = self._texts.get(key)
         if known is None:
-            shown = " ".join(self._run_text(*run) for run in key)
+            shown = self.runs_text(key)
             known = shown, self.host_name(key[0][0]) if key else ""
             if len(self._texts) < 100_000:
                 self._texts[key] = known
         return known
+
+    def runs_text(self, runs: tuple[tuple[int, int, int], ...]) -> str:
+        """
+        Return runs of (first host, hosts, slots on each) as words.
+        """
+        return " ".join(self._run_text(*run) for run in runs)
 
     def _run_text(self, first: int, hosts: int, tasks: int) -> str:
         names = [self.host_name(n) for n in ([first] if hosts == 1 else [first, first + hosts - 1])]

@@ -15,8 +15,10 @@ from domain.event import Event, event_class
 from domain.events import jobs, log, queues, refusals, scheduler, session, workers
 from domain.jobs import JobSpec
 from domain.reasons import show_grouped
+from domain.reservations import BackfillReservation
 from domain.units import show_duration, show_memory, show_milli
 from projections.audit.fold_spec import reserved
+from projections.audit.times import moment
 
 HostName = Callable[[int], str]
 HOSTS_SHOWN = 8
@@ -125,6 +127,32 @@ def _suspend_words(event: jobs.JobSuspendOrdered) -> str:
     return f"{order} with {event.signal}{whom} (order {event.order_number}): {event.why}"
 
 
+def promise_words(reservation: BackfillReservation | None, host_name: HostName) -> str:
+    """
+    Return what is promised to a pending job: "starts by 1970-01-01T00:01:40Z on 4*h1".
+    """
+    if reservation is None:
+        return "no start is promised any more"
+    parts = []
+    for run in reservation.runs[:HOSTS_SHOWN]:
+        ends = [run.first] if run.hosts == 1 else [run.first, run.first + run.hosts - 1]
+        own = f" ({_amounts(run.amounts)} each)" if run.amounts else ""
+        parts.append(f"{run.slots}*{'..'.join(map(host_name, ends))}{own}")
+    more = len(reservation.runs) - HOSTS_SHOWN
+    if more > 0:
+        parts.append(f"and {more} more runs of hosts")
+    where = " ".join(parts) + (
+        f", shared {_amounts(reservation.shared)}" if reservation.shared else ""
+    )
+    start_us = reservation.start_us
+    when = "nobody knows when" if start_us is None else f"by {moment(start_us)}"
+    if not reservation.is_held:
+        return f"promised to start {when} on {where} ({reservation.policy})"
+    until_us = reservation.until_us
+    until = "" if until_us is None else f" until {moment(until_us)} at most"
+    return f"gathers {where}{until}; starts {when}"
+
+
 def _said(why: str) -> str:
     return f": {why}" if why else ""
 
@@ -222,9 +250,11 @@ def words(event: Event, host_name: HostName, *, is_private: bool = False) -> str
         asked = spec_words(event.spec, is_private=is_private)
         return f"submitted for {event.spec.user}: {asked}{held}"
     if isinstance(event, jobs.JobDispatched):
-        return (
-            f"dispatched, attempt {event.attempt}: {allocation_words(event.allocation, host_name)}"
-        )
+        ahead = f", ahead of job {event.ahead_of}" if event.ahead_of else ""
+        where = allocation_words(event.allocation, host_name)
+        return f"dispatched, attempt {event.attempt}: {where}{ahead}"
+    if isinstance(event, jobs.JobStartPromised):
+        return promise_words(event.reservation, host_name)
     if isinstance(event, refusals.CommandRefused):
         given = f" (given: {event.value})" if event.value and not is_private else ""
         return f"refused: {event.command} {event.subject}: {event.field} {event.rule}{given}"

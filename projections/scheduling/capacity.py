@@ -376,18 +376,18 @@ class Capacity:
         self.changed += 1
 
     def released_by(
-        self, job: JobRecord, *, everything: bool = False
+        self, job: JobRecord, *, everything: bool = False, with_units: bool = False
     ) -> list[tuple[int, str, int, int]]:
         """
         Return (host, resource, charged, unused) of what a job gives back when it is stopped for
-        another, or of everything; what has named units stays its own.
+        another, or of everything; what has named units stays its own, unless they are wanted too.
         """
         found = []
         for number, _, _ in job.allocation.shares() if job.allocation else ():
             seen = job.actual.get(number, {})
             for name, reserved in reserved_on(job, number).items():
                 is_given = everything or name in self.released
-                if is_given and not self.facts[number].units.get(name):
+                if is_given and (with_units or not self.facts[number].units.get(name)):
                     actual = seen.get(name, 0)
                     found.append((number, name, max(reserved, actual), max(0, reserved - actual)))
         return found

@@ -14,6 +14,7 @@ from domain.events.scheduler import ClusterDefined
 from domain.events.session import SessionHeld
 from domain.ids import SESSION
 from projections.scheduling.apply import APPLY
+from projections.scheduling.forecast import Forecasts
 from projections.scheduling.handle import HANDLE
 from projections.scheduling.handle.answers import NewEvents
 from projections.scheduling.pickers.lists import picker_of, picking_of
@@ -68,6 +69,7 @@ class Core:
         self._runner = PlacementRunner(
             self.state.capacity, self.plugins.allocators, plain=self._plain
         )
+        self.state.foresight = Forecasts(self.state, self._runner)
 
     # -- commands and events
 

@@ -28,7 +28,7 @@ def keep(state: State, job: JobRecord, allocation: Allocation | None) -> None:
     else:
         state.keepers[job.stream] = job
     state.capacity.changed += 1
-    _asks_anew(state, job)
+    asks_anew(state, job)
 
 
 def drop_kept(state: State, job: JobRecord) -> None:
@@ -63,7 +63,7 @@ def note_spared(state: State, job_id: str) -> None:
     job = state.stored.jobs.get(job_stream(job_id))
     if job is not None and not job.has_spared:
         job.has_spared = True
-        _asks_anew(state, job)
+        asks_anew(state, job)
 
 
 def waits_to_be_ready(state: State, job: JobRecord) -> bool:
@@ -74,7 +74,10 @@ def waits_to_be_ready(state: State, job: JobRecord) -> bool:
     return stream in state.unready or stream in state.unchecked or stream in state.put_back
 
 
-def _asks_anew(state: State, job: JobRecord) -> None:
+def asks_anew(state: State, job: JobRecord) -> None:
+    """
+    Have a job's request worked out anew, and its picker learn of it.
+    """
     state.wanted.pop(job.stream, None)
     if job.state is JobState.PEND and not waits_to_be_ready(state, job):
         state.picker.on_job_push(job)

@@ -59,6 +59,7 @@ class Limits:
         self._used: dict[tuple[str, str, str], int] = {}
         self._used_on: dict[tuple[str, str, str], Column] = {}
         self._charged: dict[str, tuple[Budget, ...]] = {}
+        self._reserved: dict[str, tuple[tuple[Budget, ...], Allocation]] = {}
         self._most: dict[Rule, tuple[int, Column, Column]] = {}
         self._shut: frozenset[str] = frozenset()
         self._timed: list[tuple[Rule, Windows]] = []
@@ -87,7 +88,13 @@ class Limits:
         self._timed = [
             (rule, rule.windows) for rule in self.rules.every if rule.windows is not None
         ]
-        for memory in (self._used, self._used_on, self._charged, self._most):
+        for memory in (
+            self._used,
+            self._used_on,
+            self._charged,
+            self._reserved,
+            self._most,
+        ):
             memory.clear()
         for job in live:
             self.charge(job)
@@ -151,6 +158,35 @@ class Limits:
         budgets = self._charged.pop(job.stream, ())
         if budgets and job.allocation is not None:
             self._add(budgets, job.allocation, -1)
+
+    def reserve(self, job: JobRecord) -> None:
+        """
+        Charge a pending job for the slots and amounts that it has gathered, nothing when it has
+        none: jobs are counted when they run.
+        """
+        self.unreserve(job)
+        promise = job.promise
+        if promise is None or not promise.is_held or not self.rules.every:
+            return
+        runs = tuple(
+            HostRun(first=run.first, hosts=run.hosts, tasks=run.slots, amounts=run.amounts)
+            for run in promise.runs
+            if run.slots
+        )
+        allocation = Allocation(runs=runs, shared=promise.shared, allocator=promise.policy)
+        budgets = tuple(
+            each for each in self.budgets_of(job.spec) if each.rule.resource != JOBS
+        )
+        self._reserved[job.stream] = (budgets, allocation)
+        self._add(budgets, allocation, 1)
+
+    def unreserve(self, job: JobRecord) -> None:
+        """
+        Charge a job nothing for what it has gathered, until ``reserve``: it is about to be tried.
+        """
+        budgets, allocation = self._reserved.pop(job.stream, ((), None))
+        if allocation is not None:
+            self._add(budgets, allocation, -1)
 
     def charged_to(self, job: JobRecord) -> tuple[Budget, ...]:
         """

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from domain.events.scheduler import PluginVersion
+from projections.scheduling.pickers.easy import Easy
 from projections.scheduling.pickers.fcfs import BuiltinFcfs, StrictFcfs
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.placement.allocators import BUILT_IN
@@ -16,7 +17,7 @@ from projections.scheduling.placement.plugins import Allocator
 
 
 def _built_in_pickers() -> dict[str, Callable[[], JobPicker]]:
-    return {BuiltinFcfs.name: BuiltinFcfs, StrictFcfs.name: StrictFcfs}
+    return {maker.name: maker for maker in (BuiltinFcfs, StrictFcfs, Easy)}
 
 
 def _built_in_allocators() -> dict[str, Allocator]:

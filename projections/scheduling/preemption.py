@@ -25,8 +25,8 @@ from domain.events.jobs import (
 from domain.job_states import JobState
 from domain.preemption import OnPreempt, PreemptPolicy, SuspendSignals, Trigger
 from domain.reasons import ReasonCode
-from projections.scheduling.holds import hold, holders_of, victims_of, waits_to_be_ready
-from projections.scheduling.placement.ground import Ground
+from projections.scheduling.holds import victims_of, waits_to_be_ready
+from projections.scheduling.own_view import ground_of, relief_for
 from projections.scheduling.placement.relief import Relief
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
 from projections.scheduling.readiness import kept_from_starting
@@ -78,42 +78,6 @@ class Preemption:
         self._now_us = now_us
         self.tracer: Tracer | None = None
 
-    # -- what a job may take
-
-    def ground(self, job: JobRecord) -> Ground | None:
-        """
-        Return the hosts as they are for a job: with what its own victims gave back, without what is
-        held for others. None when they are as everybody sees them.
-        """
-        state = self._state
-        if not state.keepers and not (state.victims and state.preys_of(job.spec.queue)):
-            return None
-        return self._ground_of(self._relief_of(job))
-
-    def _ground_of(self, relief: Relief, host: int | None = None) -> Ground:
-        ground = Ground(self._state.capacity)
-        ground.differ(relief)
-        if host is not None:
-            ground.only(host)
-        return ground
-
-    def _relief_of(self, job: JobRecord) -> Relief:
-        state = self._state
-        relief = Relief(state.capacity)
-        preys = state.preys_of(job.spec.queue)
-        holders = holders_of(self._state)
-        for victim in state.victims.values():
-            if not victim.is_aside:
-                continue
-            holder = holders.get(victim.preemptor)
-            is_open = holder is None and victim.spec.queue in preys
-            if holder is job or is_open:
-                relief.give_slots(victim)
-        for holder in state.keepers.values():
-            if holder is not job:
-                hold(self._state, relief, holder)
-        return relief
-
     # -- stopping
 
     def end_idle_holds(self) -> None:
@@ -159,7 +123,7 @@ class Preemption:
                 tracer.preemption("not_tried", "the job may not preempt now")
             return None
         request = self._state.request_of(job)
-        base = self._relief_of(job)
+        base = relief_for(self._state, job)
         coming = [victim for victim in victims_of(self._state, job) if not victim.is_aside]
         for victim in coming:
             base.give_all(victim, is_ended=bool(victim.kill_order))
@@ -280,7 +244,7 @@ class Preemption:
         for victim in victims:
             ends = self._state.queue_of(victim).spec.on_preempt is not OnPreempt.SUSPEND
             relief.give_all(victim, is_ended=ends)
-        ground = self._ground_of(relief, host)
+        ground = ground_of(self._state, relief, host)
         try:
             outcome = self._runner.place_on(ground, request, self._state.settings().allocators)
         except InvariantBroken:
@@ -349,7 +313,7 @@ class Preemption:
         victim, the host, and its candidates in order of their rank.
         """
         capacity = self._state.capacity
-        usable = self._ground_of(base).usable
+        usable = ground_of(self._state, base).usable
         tasks = min(sum(part.tasks_min for part in branch.parts) for branch in request.branches)
         matching = self._matching(request)
         on_hosts: dict[int, list[tuple[JobRecord, int]]] = {}

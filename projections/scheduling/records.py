@@ -20,6 +20,7 @@ from domain.profiles import ProfileSpec
 from domain.projects import ProjectSpec
 from domain.queues import QueueSpec
 from domain.reasons import PendReason
+from domain.reservations import BackfillReservation, KeptRun
 from domain.resources import ResourceDescriptor
 from domain.users import UserSpec
 from domain.workers import HostSettings
@@ -41,7 +42,10 @@ class JobRecord:
     preemption: ``preemptor`` is the id of the job that it was stopped for, until it goes on;
     ``spared_from`` are ids of jobs for which it isn't stopped again. Their preemptor:
     ``keeps`` is what is held for it until it starts; ``has_spared`` says that
-    there are jobs which it may not stop again.
+    there are jobs which it may not stop again. ``promise`` is the backfill reservation of a pending
+    job; ``gave_up_us`` is when it last gave back what it had gathered. ``ahead_of`` is the id of
+    the job around whose promise this attempt was fitted, "" when it overtook nobody; ``borrows`` is
+    what it has of hosts that that one had gathered.
     """
 
     number: int
@@ -96,6 +100,10 @@ class JobRecord:
     threads: int = 0
     user_stopped_us: int = 0
     system_suspended_us: int = 0
+    promise: BackfillReservation | None = None
+    ahead_of: str = ""
+    borrows: tuple[KeptRun, ...] = ()
+    gave_up_us: int | None = None
 
     @property
     def job_id(self) -> str:

@@ -4,24 +4,27 @@ One scheduling session: pick, place, pend. It reads like the specification.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from domain.allocations import Allocation
 from domain.errors import InvariantBroken, PluginFailed
 from domain.event import Event
-from domain.events.jobs import JobDispatched, JobEnded, JobPended
+from domain.events.jobs import JobDispatched, JobEnded, JobPended, JobStartPromised
 from domain.events.session import IdRange, JobsForgotten, ListHeldBack, ReasonSetChanged
 from domain.ids import CLUSTER, REASONS, SESSION
 from domain.job_states import JobState
 from domain.reasons import PendReason, ReasonCode
+from projections.scheduling.gathering import Gathering
 from projections.scheduling.orders import Orders
+from projections.scheduling.own_view import ground_of, is_as_all_see_it, relief_for
 from projections.scheduling.pickers.lists import held_back
-from projections.scheduling.pickers.protocol import JobPicker
+from projections.scheduling.pickers.protocol import NO_TERMS, JobPicker, Terms
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
 from projections.scheduling.placement.shortages import identity_of
 from projections.scheduling.preemption import Preemption
+from projections.scheduling.promises import may_borrow
 from projections.scheduling.readiness import (
     READY,
     can_never_start,
@@ -87,6 +90,7 @@ class Session:
         self._freed = state.capacity.freed
         self._tracing = tracing
         self._tracer: Tracer | None = None
+        self._planner = state.planner
 
     def hold(self) -> bool:
         """
@@ -104,9 +108,13 @@ class Session:
         became_ready = self._check_readiness() if state.unchecked else []
         if state.keepers:
             self._preemption().end_idle_holds()
+        if state.gatherers:
+            self._gathering().give_up()
         self._try_jobs(state.picker)
         if self._left <= 0:
             return False
+        if self._planner is not None or state.promised:
+            self._note_promises()
         if state.victims:
             Resumption(state, self._decided).let_go_on()
         if became_ready:
@@ -147,6 +155,9 @@ class Session:
         found = Preemption(self._state, self._runner, self._decided, self._now_us)
         found.tracer = self._tracer
         return found
+
+    def _gathering(self) -> Gathering:
+        return Gathering(self._state, self._runner, self._decided, self._now_us)
 
     def _decided(self, stream: str, event: Event) -> None:
         self._left -= 1
@@ -234,31 +245,59 @@ class Session:
         """
         Try to place one job, and decide what came of it.
         """
+        if job.stream not in self._state.gatherers:
+            return self._placed(job)
+        # What it has gathered is its own.
+        limits = self._state.limits
+        limits.unreserve(job)
+        try:
+            return self._placed(job)
+        finally:
+            limits.reserve(job)
+
+    def _placed(self, job: JobRecord) -> bool:
         state = self._state
+        terms = NO_TERMS if self._planner is None else self._planner.terms_of(job)
         request = state.request_of(job)
         proved = self._proved(request.fingerprint)
         if proved is not None:
             if self._tracer is not None and self._tracing is not None:
                 self._tracer.skipped(self._tracing.proved_by(request.fingerprint), proved)
-            self._pend(job, proved)
+            if not terms.ahead_of:
+                self._pend(job, proved)
             return False
-        outcome = self._try(job, request)
+        outcome, ahead_of = self._try(job, request, terms)
         if isinstance(outcome, Placed):
             event = JobDispatched.sure(
                 attempt=job.attempt + 1,
                 index=self._dispatches,
                 allocation=self._charged(job, outcome.allocation),
+                ahead_of=ahead_of,
             )
             self._dispatches += 1
             self._decided(job.stream, event)
             if self._tracer is not None:
                 self._tracer.dispatched(event.allocation)
             return True
-        is_open = False
+        if terms.ahead_of:
+            # It waits behind that job, as ``ListHeldBack`` says.
+            if self._tracer is not None:
+                self._tracer.behind(outcome, terms.ahead_of)
+            return False
+        self._pend_for(job, outcome)
+        return False
+
+    def _pend_for(self, job: JobRecord, outcome: Pending) -> None:
+        """
+        Preempt or gather for a job that couldn't be placed, and record why it waits.
+        """
+        state, is_open = self._state, False
         if job.keeps is not None or state.preys_of(job.spec.queue):
             is_open = self._preemption().find(job, outcome)
-            # What is held for the job is part of what it asks for.
-            request = state.request_of(job)
+        if not outcome.has_failed and not is_open and state.gathers(job):
+            self._gathering().gather(job)
+        # What is held for the job is part of what it asks for.
+        request = state.request_of(job)
         try:
             number = self._set_of(request.fingerprint, outcome, job)
         except InvariantBroken:
@@ -271,7 +310,6 @@ class Session:
         self._pend(job, number)
         if self._tracer is not None:
             self._tracer.pended(outcome, number)
-        return False
 
     def _proved(self, fingerprint: str) -> int | None:
         """
@@ -292,28 +330,53 @@ class Session:
         charges = limits.charges_of(job.spec, allocation) if limits.are_any else ()
         return allocation.model_copy(update={"charges": charges}) if charges else allocation
 
-    def _try(self, job: JobRecord, request: Request) -> Placed | Pending:
+    def _try(
+        self, job: JobRecord, request: Request, terms: Terms
+    ) -> tuple[Placed | Pending, str]:
+        """
+        Return the outcome of a job's placement, and the id of the job that it overtakes, "" for
+        none.
+        """
         state = self._state
         kept = kept_from_starting(state, job, self._now_us)
-        tracer = self._tracer
-        if tracer is not None:
-            tracer.limits(request, kept)
+        if self._tracer is not None:
+            self._tracer.limits(request, kept)
         if kept is not None:
-            return Pending((kept.code, kept.detail), lambda: (kept,))
+            return Pending((kept.code, kept.detail), lambda: (kept,)), ""
         try:
-            is_special = state.keepers or state.victims
-            ground = self._preemption().ground(job) if is_special else None
-            chain = self._settings.allocators
-            if tracer is not None:
-                ground = ground or Ground(state.capacity)
-                ground.tracer = tracer
-            if ground is not None:
-                return self._runner.place_on(ground, request, chain)
-            return self._runner.place(request, chain)
+            outcome = self._place_beside(job, request, terms)
+            if isinstance(outcome, Placed) or not state.gatherers:
+                return outcome, terms.ahead_of
+            lenders = {
+                each.stream: each.job_id
+                for each in state.gatherers.values()
+                if each is not job and may_borrow(state, job, each, self._now_us)
+            }
+            if not lenders:
+                return outcome, ""
+            outcome = self._place_beside(job, request, terms, lenders)
+            return outcome, next(iter(lenders.values()))
         except InvariantBroken:
             raise
         except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
-            return _failed(failure)
+            return _failed(failure), ""
+
+    def _place_beside(
+        self, job: JobRecord, request: Request, terms: Terms, lenders: Collection[str] = ()
+    ) -> Placed | Pending:
+        """
+        Try to place a job beside what is kept for others, but for those who lend it.
+        """
+        state, tracer, chain = self._state, self._tracer, self._settings.allocators
+        is_plain = not terms.kept and is_as_all_see_it(state, job)
+        if is_plain and tracer is None:
+            return self._runner.place(request, chain)
+        ground = Ground(state.capacity)
+        if not is_plain:
+            ground = ground_of(state, relief_for(state, job, lenders=lenders, kept=terms.kept))
+        if tracer is not None:
+            ground.tracer = tracer
+        return self._runner.place_on(ground, request, chain)
 
     def _pend(self, job: JobRecord, number: int) -> None:
         if job.reason_set != number:
@@ -366,6 +429,20 @@ class Session:
         return found, never
 
     # -- after the last job
+
+    def _note_promises(self) -> None:
+        """
+        Record what pickers promise, where that has changed.
+        """
+        state = self._state
+        found = {} if self._planner is None else self._planner.promises()
+        for job in sorted(state.promised.values(), key=order_of):
+            if job.stream not in found and job.stream not in state.gatherers:
+                self._decided(job.stream, JobStartPromised(reservation=None))
+        for stream, reservation in found.items():
+            job = state.stored.jobs[stream]
+            if stream not in state.gatherers and job.promise != reservation:
+                self._decided(stream, JobStartPromised(reservation=reservation))
 
     def _note_blocker(self) -> None:
         """

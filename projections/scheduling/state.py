@@ -24,7 +24,6 @@ from domain.resreq.syntax import Requirement
 from domain.windows import is_open, next_change_us
 from projections.scheduling.capacity import derive
 from projections.scheduling.limits import Limits
-from projections.scheduling.lookups import Lookups
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.preying import preys_of
 from projections.scheduling.records import (
@@ -41,12 +40,13 @@ from projections.scheduling.request import (
     text_of,
 )
 from projections.scheduling.rights import right_lost
+from projections.scheduling.sight import Sight
 
 PARSED_MAX: Final = 4_096
 """So many texts of requirements are remembered with their parse."""
 
 
-class State(Lookups):
+class State(Sight):
     """
     Hold the stored state and its indexes. Only ``apply`` changes it.
 
@@ -69,7 +69,6 @@ class State(Lookups):
         self.is_plain = is_plain
         self.limits = self.capacity.limits = Limits(stored, self.capacity)
         self.limits.define(live)
-        self.session_us = stored.time_us
         self.requests: dict[str, Request] = {}
         self.wanted: dict[str, Request] = {}
         self.volatile = False
@@ -93,6 +92,8 @@ class State(Lookups):
         for job in self.live.values():
             if job.is_aside:
                 self.capacity.stand_aside(job)
+        for job in self.gatherers.values():
+            self.limits.reserve(job)
 
     def _index(self) -> None:
         """
@@ -123,6 +124,15 @@ class State(Lookups):
         Return the job's request in canonical words.
         """
         return self.request_of(job).fingerprint
+
+    def least_slots(self, job: JobRecord) -> int:
+        """
+        Return the fewest slots with which the job can start.
+        """
+        request = self.request_of(job)
+        if request.is_bare:
+            return request.only.tasks_min
+        return min(sum(part.tasks_min for part in branch.parts) for branch in request.branches)
 
     def changes(self) -> int:
         """
@@ -392,6 +402,11 @@ class State(Lookups):
         self.note_queues()
         self.has_windows = self._any_has_windows()
         self.limits.define(self.live.values())
+        for job in self.live.values():
+            if job.state is JobState.RUN:
+                self.note_run(job)
+        for job in self.gatherers.values():
+            self.limits.reserve(job)
         self.with_victims_back(lambda: None)
         self._preys.clear()
         self.forget_requests()
@@ -463,6 +478,10 @@ class State(Lookups):
             words += f" {lost.code.value}={lost.detail}"
         if job.keeps is not None:
             words += f" keeps={job.job_id}"
+        if job.stream in self.gatherers:
+            words += f" gathers={job.job_id}"
+        if queue.is_backfill:
+            words += f" within={self.run_limit_us(job)}"
         if job.has_spared:
             words += f" spares={job.job_id}"
         if self.settings().preemption.delay_us and self.preys_of(spec.queue):

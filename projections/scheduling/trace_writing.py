@@ -415,6 +415,15 @@ class Tracer:
         if found.has_failed:
             outcome.verdict = Verdict.FAILED
 
+    @harmless
+    def behind(self, found: Pending, first: str) -> None:
+        """
+        End with: it can't start beside what is promised to a job before it.
+        """
+        outcome = self.trace.outcome = pended_outcome(found.reasons(), self.name_of)
+        outcome.why = f"it can't start now without delaying job {first}"
+        outcome.because_of = first
+
 
 def _scope_of(budget: Budget) -> str:
     """

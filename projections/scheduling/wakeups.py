@@ -28,6 +28,9 @@ def next_wakeup_us(state: State, now_us: int) -> int | None:
         moments += state.limits.changes_us(now_us)
     if state.timed_hosts:
         moments += state.host_moments_us(now_us)
+    for job in state.gatherers.values():
+        if job.promise is not None and job.promise.until_us is not None:
+            moments.append(max(job.promise.until_us, now_us + 1))
     cluster = state.stored.cluster
     if cluster is not None:
         if cluster.preemption.opens_with_time:

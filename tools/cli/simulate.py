@@ -53,17 +53,17 @@ Next, with --log DIR: xce log info DIR, xce replay verify DIR.
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--cluster", metavar="HOSTSxSLOTS|FILE",
               help="The model cluster: a size such as 1024x8, or a file; else the file's header.")
-@click.option("--estimates", metavar="RULE",
-              help="Tell the scheduler run times, for planning: requested, at-least-run, exact, "
-                   "times:F, or random:F with a seed.")
+@click.option("--estimates", metavar="RULE", default="at-least-run", show_default=True,
+              help="Tell the scheduler run times, for planning: requested, at-least-run (the "
+                   "same, never below the run time), exact, times:F, or random:F with a seed.")
 @click.option("--load", metavar="FACTOR", default="1", show_default=True,
               help="Divide the times between submissions by this, exactly.")
 @click.option("--seed", type=int, metavar="NUMBER", help="Where chance begins; it has no default.")
 @click.option("--run-time", "unrecorded_run_s", type=click.IntRange(0, 10**9), metavar="SECONDS",
               help="The run time of jobs in a table without times (openb); else none runs.")
 @click.option("--picker", default="builtin_fcfs", show_default=True, metavar="NAME",
-              help="Which job is next; with strict_fcfs a job that can't be placed holds back the "
-                   "rest.")
+              help="Which job is next: builtin_fcfs, strict_fcfs (a job that can't be placed holds "
+                   "back the rest), easy (backfills around that job), or another plug-in's name.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
               help="A setting: queue.NAME.picker=strict_fcfs, queue.priority=50 (all queues), "
                    "cluster.reserve_per_task=true, ... Repeatable.")

@@ -161,6 +161,7 @@ class PluginTrial:
         """
         least = self.random.randint(1, 7)
         resreq = self.random.choice(["", "", "rusage[mem=100]", "rusage[mem=100/task]"])
+        estimate_us = self.random.choice([None, SECOND_US, 5 * SECOND_US, 30 * SECOND_US])
         spec = JobSpec(
             user="ann",
             queue=self.random.choice(list(QUEUES)),
@@ -168,6 +169,7 @@ class PluginTrial:
             tasks_max=least + self.random.choice([0, 0, 3]),
             resreq=(resreq,) if resreq else (),
             user_priority=self.random.choice([0, 0, 5]),
+            run_estimate_us=estimate_us,
         )
         self.command(SubmitJob(spec=spec))
 

@@ -147,3 +147,30 @@ class PreemptionPlanRow:
         int | None, "Position of the event that ended it; NULL while it lasts"
     ] = None
     to_us: Annotated[int | None, "End; NULL while it lasts"] = None
+
+
+@table(
+    "start_promises",
+    key="job_id from_position",
+    fixed="from_us policy start_us is_held slots host_count hosts until_us",
+)
+@dataclass(slots=True)
+class StartPromiseRow:
+    """
+    One interval in which a pending job had one backfill reservation: by when it starts, and where.
+    """
+
+    job_id: Annotated[str, "Job that the start is promised to"]
+    from_position: Annotated[int, "Position of the decision"]
+    from_us: Annotated[int, "Begin"]
+    policy: Annotated[str, "Who promised: a picker, or slot_reserve"]
+    start_us: Annotated[int | None, "When it starts at the latest; NULL when nobody knows"]
+    is_held: Annotated[int, "1 when the hosts are kept for it from now on, as gathered so far"]
+    slots: Annotated[int, "Slots over all hosts"]
+    host_count: Annotated[int, "Hosts"]
+    hosts: Annotated[str, "Hosts with their slots: 4*h1 2*h2..h9"]
+    until_us: Annotated[int | None, "When it gives them back; NULL for never"]
+    to_position: Annotated[
+        int | None, "Position of the event that ended it; NULL while it lasts"
+    ] = None
+    to_us: Annotated[int | None, "End; NULL while it lasts"] = None

@@ -155,7 +155,7 @@ class JobStateRow:
     "attempts",
     key="job_id attempt",
     fixed="dispatch_position dispatch_us session session_index tasks "
-    "host_count hosts first_host allocator alternative is_exclusive shared",
+    "host_count hosts first_host allocator alternative is_exclusive shared ahead_of",
     indexes=(Index(("dispatch_position",)),),
 )
 @dataclass(slots=True)
@@ -178,6 +178,7 @@ class AttemptRow:
     alternative: Annotated[int, "Alternative of the requirement that was taken, 0 when only one"]
     is_exclusive: Annotated[int, "1 when its hosts take nothing else meanwhile"]
     shared: Annotated[str, "Amounts that count for the whole cluster, as a JSON object"]
+    ahead_of: Annotated[str, "Job with a promised start that it overtook; empty when none"]
     start_us: Annotated[int | None, "When a worker started it"] = None
     pid: Annotated[int | None, "Its first process"] = None
     process_group: Annotated[int | None, "Its process group"] = None

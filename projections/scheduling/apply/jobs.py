@@ -25,6 +25,7 @@ from domain.events.jobs import (
     JobRequeued,
     JobRequeueRequested,
     JobStarted,
+    JobStartPromised,
     JobSubmitted,
     JobSwitched,
 )
@@ -34,6 +35,7 @@ from domain.jobs import ExitRules, JobSpec
 from projections.scheduling.apply.stops import give_order, note_victim
 from projections.scheduling.apply.transitions import move
 from projections.scheduling.holds import drop_kept
+from projections.scheduling.promises import borrowed, drop_promise, promise
 from projections.scheduling.records import ArrayRecord, JobRecord, KeyRecord, OrderRecord
 from projections.scheduling.state import State
 
@@ -95,6 +97,8 @@ def _stop_waiting(state: State, job: JobRecord, now_us: int) -> None:
     state.leave_set(job, now_us)
     if job.keeps is not None:
         drop_kept(state, job)
+    if job.promise is not None:
+        drop_promise(state, job)
     state.unready.pop(job.stream, None)
     state.put_back.pop(job.stream, None)
     state.unchecked.pop(job.stream, None)
@@ -158,13 +162,25 @@ def dispatched(state: State, stamped: Stamped, event: JobDispatched) -> None:
     job.allocation = event.allocation
     job.session_number = state.stored.session_number
     job.session_index = event.index
+    job.ahead_of = event.ahead_of
+    job.gave_up_us = None
     job.dispatch_us = now_us
     job.start_us = None
+    if event.ahead_of and state.gatherers:
+        job.borrows = borrowed(state, job)
     state.live[stamped.stream] = job
     state.capacity.take(event.allocation)
     state.pace_hosts(event.allocation, now_us)
     state.limits.charge(job)
     state.set_run_timers(job)
+
+
+def start_promised(state: State, stamped: Stamped, event: JobStartPromised) -> None:
+    """
+    Remember what is promised to a pending job.
+    """
+    job = state.stored.jobs[stamped.stream]
+    promise(state, job, event.reservation, stamped.time_us)
 
 
 def started(state: State, stamped: Stamped, event: JobStarted) -> None:
@@ -247,6 +263,9 @@ def _leave_hosts(state: State, job: JobRecord) -> None:
     """
     state.capacity.give_back(job)
     state.limits.give_back(job)
+    if job.borrows:
+        job.borrows = ()
+        state.capacity.changed += 1
     del state.live[job.stream]
     state.demands.pop(job.stream, None)
     state.drop_orders(job)
@@ -395,6 +414,7 @@ APPLY: Final[dict[Any, Any]] = {
     JobPended: pended,
     JobDispatched: dispatched,
     JobStarted: started,
+    JobStartPromised: start_promised,
     JobFinished: finished,
     JobCouldNotStart: could_not_start,
     JobEnded: ended,

@@ -22,6 +22,7 @@ def move(state: State, job: JobRecord, after: JobState, now_us: int) -> None:
         job.pend_us += spent
     elif before is JobState.RUN:
         job.run_us += spent
+        state.note_run_over(job)
     elif before is JobState.UNKWN:
         job.unknown_us += spent
     elif before is JobState.USUSP:
@@ -30,6 +31,8 @@ def move(state: State, job: JobRecord, after: JobState, now_us: int) -> None:
         job.system_suspended_us += spent
     job.state = after
     job.since_us = now_us
+    if after is JobState.RUN and job.allocation is not None:
+        state.note_run(job)
     state.look_at_dependants(job)
 
 

@@ -12,7 +12,14 @@ from typing import Final, NamedTuple, final
 
 from domain.errors import Refused
 from domain.ids import CLUSTER, queue_stream
-from projections.scheduling.pickers.protocol import JobPicker, PickerView
+from domain.reservations import BackfillReservation, KeptRun
+from projections.scheduling.pickers.protocol import (
+    NO_TERMS,
+    JobPicker,
+    PickerView,
+    Planner,
+    Terms,
+)
 from projections.scheduling.records import JobRecord, QueueRecord, StoredState
 
 Factories = Mapping[str, Callable[[], JobPicker]]
@@ -98,6 +105,7 @@ class _Listed:
 
     def __init__(self, key: ListKey, picker: JobPicker, *, is_clusters: bool) -> None:
         self.picker = picker
+        self.planner = picker if isinstance(picker, Planner) else None
         self.is_clusters = is_clusters
         self.jobs: dict[str, JobRecord] = {}
         own = tuple(queue_stream(name) for name in key.queues)
@@ -199,7 +207,8 @@ class PickerLists:
 
     def _end_list(self) -> None:
         """
-        End a list; the cluster's picker, when a job holds it back, ends all.
+        End a list; the cluster's picker, when a job holds it back, ends all, unless it promises
+        that job a start: later lists then leave free what it needs.
         """
         place, listed = self._place, self._lists[self._place]
         listed.picker.end_session()
@@ -208,7 +217,7 @@ class PickerLists:
         self._place += 1
         if blocker is not None:
             self._blocked[place] = blocker
-            if listed.is_clusters:
+            if listed.is_clusters and listed.planner is None:
                 self._blocked |= dict.fromkeys(range(place, len(self._lists)), blocker)
                 self._place = len(self._lists)
 
@@ -222,6 +231,35 @@ class PickerLists:
         if self._is_begun:
             self._lists[self._place].picker.end_session()
             self._is_begun = False
+
+    # -- promises
+
+    def terms_of(self, job: JobRecord) -> Terms:
+        """
+        Return the terms of the job's own list, and what the lists before it have promised.
+        """
+        own = self._lists[self._place].planner
+        terms = NO_TERMS if own is None else own.terms_of(job)
+        kept = terms.kept
+        for listed in self._lists[: self._place]:
+            kept += () if listed.planner is None else listed.planner.kept_from(job)
+        return Terms(terms.ahead_of, kept)
+
+    def kept_from(self, job: JobRecord) -> tuple[KeptRun, ...]:
+        """
+        Return what every list keeps from a job of none of them.
+        """
+        planners = (listed.planner for listed in self._lists)
+        return tuple(run for each in planners if each is not None for run in each.kept_from(job))
+
+    def promises(self) -> dict[str, BackfillReservation]:
+        """
+        Return what all lists promise.
+        """
+        found: dict[str, BackfillReservation] = {}
+        for listed in self._lists:
+            found |= {} if listed.planner is None else listed.planner.promises()
+        return found
 
     def blocker(self) -> JobRecord | None:
         return next((job for _, job in self.held_back()), None)

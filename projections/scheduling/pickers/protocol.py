@@ -4,8 +4,11 @@ What a job picker supplies.
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Final, Protocol, runtime_checkable
 
+from domain.reservations import BackfillReservation, KeptRun
+from projections.scheduling.foreseen import Forecast, SlotsAhead
 from projections.scheduling.records import JobRecord, QueueRecord
 
 
@@ -62,6 +65,45 @@ class PickerView(Protocol):
     def epoch_of(self, fingerprint: str) -> int:
         """
         Return a count that rises whenever a request proved impossible must be tried again.
+        """
+        ...
+
+
+    def now_us(self) -> int:
+        """
+        Return the session's time.
+        """
+        ...
+
+    def planned_run_us(self, job: JobRecord) -> int | None:
+        """
+        Return how long the job is planned to run, by its run limit or its user's guess.
+        """
+        ...
+
+    def forecast(self, job: JobRecord) -> Forecast | None:
+        """
+        Return when a pending job could start at the latest, if running jobs run as planned; None
+        when something else than hosts keeps it from starting.
+        """
+        ...
+
+    def least_slots(self, job: JobRecord) -> int:
+        """
+        Return the fewest slots with which the job can start.
+        """
+        ...
+
+    def runs_changed(self) -> int:
+        """
+        Return a count that rises whenever a job begins or stops to run, or its planned end moves.
+        """
+        ...
+
+    def slots_ahead(self, job: JobRecord) -> SlotsAhead | None:
+        """
+        Return the free slots by time where they alone decide when a pending job can start; None
+        where more does.
         """
         ...
 
@@ -151,5 +193,48 @@ class JobPicker(Protocol):
     def blocker(self) -> JobRecord | None:
         """
         Return the job that held back the rest of its list in this session, None when none did.
+        """
+        ...
+
+
+@dataclass(slots=True, frozen=True)
+class Terms:
+    """
+    Say on which terms a picker lets a job start.
+
+    Args:
+        ahead_of: Id of the job of its list that this one must not delay, "" for none. A job that
+            can't be placed on such terms waits behind that one, and has no reasons of its own.
+        kept: What must stay free.
+    """
+
+    ahead_of: str = ""
+    kept: tuple[KeptRun, ...] = ()
+
+
+NO_TERMS: Final = Terms()
+
+
+@runtime_checkable
+class Planner(Protocol):
+    """
+    Be a picker that promises starts, besides all that a picker is.
+    """
+
+    def terms_of(self, job: JobRecord) -> Terms:
+        """
+        Return the terms on which the job just returned may start.
+        """
+        ...
+
+    def kept_from(self, job: JobRecord) -> tuple[KeptRun, ...]:
+        """
+        Return what must stay free when a job of another list, behind this one, starts.
+        """
+        ...
+
+    def promises(self) -> dict[str, BackfillReservation]:
+        """
+        Return what is promised at the end of a session, by stream, in the order of the jobs.
         """
         ...

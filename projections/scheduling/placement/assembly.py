@@ -144,8 +144,7 @@ def allocation_of(
     """
     Return the allocation of a job: the members of a compound merged per host, units named.
     """
-    runs = found[0].runs if len(found) == 1 else _merged(run for each in found for run in each.runs)
-    shared = found[0].shared if len(found) == 1 else _sum_shared(found)
+    runs, shared = shares_of(found)
     names = tuple(dict.fromkeys(each.allocator for each in found))
     return Allocation.sure(
         runs=_with_units(runs, capacity),
@@ -154,6 +153,17 @@ def allocation_of(
         alternative=alternative,
         is_exclusive=is_exclusive,
     )
+
+
+def shares_of(
+    found: Sequence[Found],
+) -> tuple[tuple[HostRun, ...], tuple[SharedAmount, ...]]:
+    """
+    Return what the members of a compound get together, merged per host, no units named.
+    """
+    if len(found) == 1:
+        return found[0].runs, found[0].shared
+    return _merged(run for each in found for run in each.runs), _sum_shared(found)
 
 
 def _merged(runs: Iterable[HostRun]) -> tuple[HostRun, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from domain.allocations import SharedAmount
 from projections.scheduling.budgets import Budget
-from projections.scheduling.capacity import Capacity, Column
+from projections.scheduling.capacity import Capacity, Column, Mask
 from projections.scheduling.records import JobRecord
 
 
@@ -29,6 +29,7 @@ class Relief:
         self.unused: dict[str, Column] = {}
         self.shared: dict[tuple[str, int], int] = {}
         self.headroom: list[tuple[Budget, int | Column]] = []
+        self.ended: Mask | None = None
 
     def copy(self) -> Relief:
         """
@@ -40,6 +41,7 @@ class Relief:
         other.unused = {name: column.copy() for name, column in self.unused.items()}
         other.shared = dict(self.shared)
         other.headroom = list(self.headroom)
+        other.ended = None if self.ended is None else self.ended.copy()
         return other
 
     def give_slots(self, job: JobRecord) -> None:
@@ -68,6 +70,34 @@ class Relief:
             if is_ended or not budget.rule.counts_preempted:
                 taken = limits.taken_of(budget.rule, allocation.runs, allocation.shared)
                 self.headroom.append((budget, taken))
+
+    def end(self, job: JobRecord) -> None:
+        """
+        Give back everything of a job that will have ended, named units too, and its hosts alone
+        where it had them alone.
+        """
+        self.give_slots(job)
+        allocation = job.allocation
+        if allocation is None:
+            return
+        if self.ended is None:
+            self.ended = np.zeros(self._capacity.hosts, np.bool_)
+        given = self._capacity.released if job.is_aside else frozenset()
+        for number, name, charged, unused in self._capacity.released_by(
+            job, everything=True, with_units=True
+        ):
+            if name not in given:
+                self._add(name, number, charged, unused)
+        for each in allocation.shared:
+            if each.resource not in given:
+                self._add_shared(each)
+        if allocation.is_exclusive:
+            for run in allocation.runs:
+                self.ended[run.first : run.first + run.hosts] = True
+        limits = self._capacity.limits
+        for budget in limits.charged_to(job):
+            taken = limits.taken_of(budget.rule, allocation.runs, allocation.shared)
+            self.headroom.append((budget, taken))
 
     def take_slots(self, slots: Column) -> None:
         """

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 
-from domain.allocations import Allocation
+from domain.allocations import Allocation, HostRun, SharedAmount
 from domain.errors import InvariantBroken
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.capacity import Capacity, Column, Mask
-from projections.scheduling.placement.assembly import Found, allocation_of, runs_of
+from projections.scheduling.placement.assembly import Found, allocation_of, runs_of, shares_of
 from projections.scheduling.placement.eligible import sorted_hosts
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.levels import Levels
@@ -126,6 +126,17 @@ class PlacementRunner:
         if allocation is not None:
             return Placed(allocation)
         return Pending((self._capacity.status, levels.signature()), levels.reasons)
+
+    def room_for(
+        self, ground: Ground, request: Request, chain: Sequence[str]
+    ) -> tuple[tuple[HostRun, ...], tuple[SharedAmount, ...]] | None:
+        """
+        Return where a request fits on a ground, without naming units; None when it doesn't.
+        """
+        found = Levels(request, ground, FastPart, lambda part: self._members(part, chain)).find()
+        if found is None:
+            return None
+        return shares_of(found[1])
 
     def never(self, request: Request, chain: Sequence[str]) -> bool:
         """

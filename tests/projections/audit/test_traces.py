@@ -17,6 +17,7 @@ from domain.events.workers import JobUsage
 from domain.jobs import JobSpec
 from domain.limits import LimitAmount
 from domain.queues import QueueSpec
+from domain.reservations import BackfillReservation, KeptRun
 from domain.resources import ResourceDescriptor
 from domain.workers import HostSettings
 from projections.audit.fold import HANDLERS, Fold
@@ -119,6 +120,14 @@ EXAMPLES: dict[str, tuple[str, Event]] = {
         ("worker:h2", workers.WorkerOpened()),
         (WAITS, jobs.JobPreemptionPlanned(allocation=dispatched(1).allocation, victims=("2",))),
         ("job:0000000005", jobs.JobPreemptionEnded()),
+        (
+            WAITS,
+            jobs.JobStartPromised(
+                reservation=BackfillReservation(
+                    policy="easy", start_us=9_000_000, runs=(KeptRun(first=1, hosts=2, slots=4),)
+                )
+            ),
+        ),
         ("worker:h1", workers.WorkerConfigured(settings=HostSettings(is_locked=True))),
         ("worker:h1", workers.WorkerBecameUnreachable(silent_us=5)),
         ("worker:h3", workers.WorkerCameBack(incarnation=1)),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from projections.scheduling.pickers.easy import Easy
 from projections.scheduling.pickers.fcfs import BuiltinFcfs, StrictFcfs
 from projections.scheduling.placement.allocators import Fill, ParJob
 from projections.scheduling.placement.plugins import Plan, View
@@ -40,7 +41,7 @@ def test_our_allocators_pass_the_cases(make: Callable[[], Any]) -> None:
     assert [] == allocator_cases.problems_of(make)
 
 
-@pytest.mark.parametrize("make", [BuiltinFcfs, StrictFcfs, LiteralFcfs, LiteralStrict])
+@pytest.mark.parametrize("make", [BuiltinFcfs, StrictFcfs, Easy, LiteralFcfs, LiteralStrict])
 def test_our_pickers_pass_the_cases(make: Callable[[], Any]) -> None:
     """
     What we ask of others holds for our own.

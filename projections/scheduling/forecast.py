@@ -1,0 +1,169 @@
+"""
+When a waiting job could start, if the running ones run as long as planned: what pickers promise by.
+
+Dispatch windows and preemption aren't foreseen. Nor is a job that outruns its run limit or
+estimate: it counts as due since then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from domain.allocations import HostRun, SharedAmount
+from domain.errors import InvariantBroken
+from projections.scheduling.capacity import Column, Mask
+from projections.scheduling.foreseen import Forecast, SlotsAhead, kept_of
+from projections.scheduling.own_view import ground_of, relief_for
+from projections.scheduling.placement.relief import Relief
+from projections.scheduling.placement.runner import PlacementRunner
+from projections.scheduling.readiness import kept_from_starting
+from projections.scheduling.records import JobRecord
+from projections.scheduling.state import State
+
+FILLS: Final = "fill"
+"""The allocator that finds room whenever there are enough slots."""
+
+
+class Forecasts:
+    """
+    Foresee starts on the state as it is.
+
+    Args:
+        state: The core's state.
+        runner: Places requests on trial.
+    """
+
+    def __init__(self, state: State, runner: PlacementRunner) -> None:
+        self._state = state
+        self._runner = runner
+
+    def of(self, job: JobRecord, hosts: Mask | None = None) -> Forecast | None:
+        """
+        Return when a job could start; None when something else than hosts keeps it from starting,
+        or even the hosts without any job couldn't hold it.
+
+        Args:
+            job: A pending job.
+            hosts: Only jobs on these hosts are waited for; None for all.
+
+        A job that can be placed can be placed too when more is free, so the first moment is found
+        by bisection over the ends of running jobs.
+        """
+        state = self._state
+        if kept_from_starting(state, job, state.session_us) is not None:
+            return None
+        known, unknown = self._ending(hosts)
+        base = relief_for(state, job)
+        placed = self._room(job, base, known)
+        if placed is None:
+            both = [*known, *unknown]
+            placed = self._room(job, base, both)
+            return None if placed is None else self._forecast(None, placed, [])
+        low, high = 0, len(known)
+        while low < high:
+            middle = (low + high) // 2
+            found = self._room(job, base, known[:middle])
+            if found is None:
+                low = middle + 1
+            else:
+                high, placed = middle, found
+        # What ends at the same moment is free then too.
+        moment = state.release_of[known[high - 1].stream][0] if high else state.session_us
+        while high < len(known) and state.release_of[known[high].stream][0] <= moment:
+            high += 1
+        return self._forecast(moment, placed, known[:high])
+
+    def slots_ahead(self, job: JobRecord) -> SlotsAhead | None:
+        """
+        Return the free slots by time, None when more than their count decides when the job starts.
+
+        It is just their count where the job asks for nothing but slots, every host takes jobs, no
+        host is held for anybody, every end is known, and some allocator fills hosts as they are.
+        """
+        state = self._state
+        if not state.capacity.is_plain or state.keepers or state.gatherers or state.victims:
+            return None
+        if len(state.live) != len(state.releases):
+            return None
+        request = state.request_of(job)
+        if not request.is_bare:
+            return None
+        part = request.only
+        is_counted = part.tasks_max == 1 or FILLS in state.settings().allocators
+        if part.usages[0].needs or part.conditions or part.budgets or not is_counted:
+            return None
+        if kept_from_starting(state, job, state.session_us) is not None:
+            return None
+        return SlotsAhead(state.capacity, state.live, state.releases)
+
+    def _ending(self, hosts: Mask | None) -> tuple[list[JobRecord], list[JobRecord]]:
+        """
+        Return the live jobs whose end is known, in order of it, and the others.
+        """
+        state = self._state
+        known = [state.live[release[4]] for release in state.releases]
+        unknown = [job for job in state.live.values() if job.stream not in state.release_of]
+        if hosts is None:
+            return known, unknown
+        return _on(known, hosts), _on(unknown, hosts)
+
+    def _room(
+        self, job: JobRecord, base: Relief, ended: Sequence[JobRecord]
+    ) -> tuple[tuple[HostRun, ...], tuple[SharedAmount, ...]] | None:
+        state = self._state
+        relief = base.copy()
+        for each in ended:
+            relief.end(each)
+        try:
+            return self._runner.room_for(
+                ground_of(state, relief), state.request_of(job), state.settings().allocators
+            )
+        except InvariantBroken:
+            raise
+        except Exception:  # noqa: BLE001 - to a plug-in that fails on trial nothing is promised
+            return None
+
+    def _forecast(
+        self,
+        start_us: int | None,
+        room: tuple[tuple[HostRun, ...], tuple[SharedAmount, ...]],
+        ended: Sequence[JobRecord],
+    ) -> Forecast:
+        released = Relief(self._state.capacity)
+        for each in ended:
+            released.end(each)
+        slots, amounts = needs_of(self._state.capacity.hosts, room[0])
+        slots -= released.slots
+        for name in [name for name in amounts if name in released.charged]:
+            amounts[name] -= released.charged[name]
+        return Forecast(start_us, *room, kept_of(slots, amounts))
+
+
+def _on(jobs: Sequence[JobRecord], hosts: Mask) -> list[JobRecord]:
+    return [
+        job
+        for job in jobs
+        if job.allocation is not None
+        and any(hosts[run.first : run.first + run.hosts].any() for run in job.allocation.runs)
+    ]
+
+
+def needs_of(hosts: int, runs: Sequence[HostRun]) -> tuple[Column, dict[str, Column]]:
+    """
+    Return what runs take of each host: slots, and amounts by resource.
+    """
+    slots = np.zeros(hosts, np.int64)
+    amounts: dict[str, Column] = {}
+    for run in runs:
+        span = slice(run.first, run.first + run.hosts)
+        slots[span] += run.tasks
+        for amount in run.amounts:
+            if amount.resource not in amounts:
+                amounts[amount.resource] = np.zeros(hosts, np.int64)
+            amounts[amount.resource][span] += amount.milli
+    return slots, amounts
+
+

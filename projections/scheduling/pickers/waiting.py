@@ -1,0 +1,98 @@
+"""
+Keep the jobs that wait in the one order that all pickers have: queue priority (high first), job
+priority (high first), place (as moved by top and bottom), queue time, job number, array index.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import Any, NamedTuple
+
+from projections.scheduling.pickers.protocol import PickerView
+from projections.scheduling.records import JobRecord
+
+Key = tuple[int, ...]
+UNKNOWN = -1
+
+
+def key_of(view: PickerView, job: JobRecord) -> Key:
+    """
+    Return what orders jobs; no two have the same.
+    """
+    queue, wish = view.queue_of(job).spec, job.spec.user_priority
+    if queue.user_priority_max is not None:
+        wish = min(wish, queue.user_priority_max)
+    return (-queue.priority, -wish, job.place, job.queue_us, job.number, job.index)
+
+
+class Entry(NamedTuple):
+    """
+    Hold one job that waits. Entries sort by their keys, which differ.
+
+    Args:
+        slots: So many it takes at least.
+        run_us: How long it is planned to run, UNKNOWN when nobody knows.
+    """
+
+    key: Key
+    slots: int
+    run_us: int
+    job: JobRecord
+
+
+class Waiting:
+    """
+    Hold the jobs that wait, in order.
+
+    Args:
+        view: What the core tells of jobs.
+    """
+
+    def __init__(self, view: PickerView) -> None:
+        self._view = view
+        self.entries: list[Entry] = []
+        self.by_stream: dict[str, Entry] = {}
+
+    def push(self, job: JobRecord) -> Entry:
+        """
+        Put a job at its place, where it isn't there already.
+        """
+        self.drop(job)
+        run_us = self._view.planned_run_us(job)
+        entry = Entry(
+            self.key_of(job),
+            self._view.least_slots(job),
+            UNKNOWN if run_us is None else run_us,
+            job,
+        )
+        self.by_stream[job.stream] = entry
+        insort(self.entries, entry)
+        return entry
+
+    def key_of(self, job: JobRecord) -> Key:
+        """
+        Return what orders the jobs of this list.
+        """
+        return key_of(self._view, job)
+
+    def drop(self, job: JobRecord) -> None:
+        """
+        Take a job out, if it is there.
+        """
+        entry = self.by_stream.pop(job.stream, None)
+        if entry is not None:
+            del self.entries[self.index_of(entry)]
+
+    def push_again(self, queue: str) -> list[Entry]:
+        """
+        Put every job of a queue at the place that it has now.
+        """
+        jobs = [entry.job for entry in self.entries if entry.job.spec.queue == queue]
+        return [self.push(job) for job in jobs]
+
+    def index_of(self, entry: Entry) -> int:
+        """
+        Return where an entry is, or would be.
+        """
+        probe: Any = (entry.key,)
+        return bisect_left(self.entries, probe)

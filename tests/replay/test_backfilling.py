@@ -1,0 +1,99 @@
+"""
+Policies that backfill, in simulations of recorded workloads, against the slow reference.
+"""
+
+from __future__ import annotations
+
+import gzip
+from fractions import Fraction
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from domain.events.jobs import JobDispatched, JobStartPromised
+from replay.cluster_file import cluster_of_size
+from replay.simulation import Simulation, SimulationResult, log_id_of, simulation_settings
+from replay.verify import verify
+from replay.workloads.adjusting import Adjustments
+from replay.workloads.reading import read_workload
+from store.log import EventLog
+from tests.replay.easy_reference import figures, jobs_of, schedule
+
+KTH = "pwa-swf/KTH-SP2-1996-2.1-cln.swf.gz"
+NASA = "pwa-swf/NASA-iPSC-1993-3.1-cln.swf.gz"
+CUT = 3_000
+
+
+def cut(path: Path, jobs: int, directory: Path) -> Path:
+    """
+    Return a copy of a trace with its first jobs alone.
+    """
+    found = directory / "cut.swf"
+    with gzip.open(path, "rt", errors="replace") as lines:
+        kept = (line for line in lines if line.strip() and not line.startswith(";"))
+        found.write_text("".join(islice(kept, jobs)))
+    return found
+
+
+def simulated(
+    path: Path, slots: int, picker: str, directory: Path
+) -> tuple[SimulationResult, dict[str, int]]:
+    """
+    Simulate a trace on hosts of one slot; return the result and the start of each job.
+    """
+    workload = read_workload(path, Adjustments("at-least-run"))
+    cluster = cluster_of_size(slots, 1)
+    workload = workload.fitting(cluster.slots)
+    settings = simulation_settings(picker, ("parjob", "fill"))
+    with EventLog.create(directory, log_id=log_id_of(workload, cluster, picker)) as log:
+        result = Simulation(workload, cluster, log, settings=settings).run()
+        origin_s = workload.start_unix_s
+        names, starts = {}, {}
+        for envelope in log.read():
+            event = envelope.event
+            if envelope.stream.startswith("job:") and hasattr(event, "spec"):
+                names[envelope.stream] = event.spec.name
+            elif type(event) is JobDispatched:
+                starts[names[envelope.stream]] = envelope.time_us // 10**6 - origin_s
+    return result, starts
+
+
+@pytest.mark.slow
+@pytest.mark.needs_traces
+@pytest.mark.parametrize(("trace", "slots"), [(KTH, 100), (NASA, 128)])
+@pytest.mark.parametrize("picker", ["strict_fcfs", "easy"])
+def test_every_job_of_a_cut_starts_when_the_reference_starts_it(
+    trace_folder: Path, trace: str, slots: int, picker: str, tmp_path: Path
+) -> None:
+    """
+    The same pass over the same queue leaves no freedom: starts are equal to the second.
+    """
+    path = cut(trace_folder / trace, CUT, tmp_path)
+    result, starts = simulated(path, slots, picker, tmp_path / "log")
+    jobs = jobs_of(trace_folder / trace, slots, CUT)
+    schedule(jobs, slots, backfills=picker == "easy")
+
+    assert {str(job.number): job.start for job in jobs} == starts
+    wait, slowdown, makespan = figures(jobs)
+    found = result.figures
+    assert found.mean_wait_us is not None
+    assert found.mean_bounded_slowdown is not None
+    assert (wait * 10**6, makespan * 10**6) == (found.mean_wait_us, found.makespan_us)
+    # Each job's is rounded in the figures.
+    assert abs(slowdown - found.mean_bounded_slowdown) < Fraction(1, 10**6)
+
+
+@pytest.mark.slow
+@pytest.mark.needs_traces
+def test_a_log_of_easy_is_decided_again_alike(trace_folder: Path, tmp_path: Path) -> None:
+    """
+    Promises and what overtakes them are decisions like any other.
+    """
+    simulated(cut(trace_folder / KTH, 1_000, tmp_path), 100, "easy", tmp_path / "log")
+    with EventLog.open(tmp_path / "log", writable=False) as log:
+        events = [envelope.event for envelope in log.read()]
+        assert any(type(event) is JobStartPromised for event in events)
+        assert any(type(event) is JobDispatched and event.ahead_of for event in events)
+
+        assert verify(log).is_same

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from domain.errors import Conflict, Corrupt, NotFound, StoreUnavailable, XceError
+from domain.errors import Corrupt, NotFound, StoreUnavailable, XceError
 from tools.cli.options import dir_option, json_option
 from tools.cli.output import counted, note, say, say_json
 
@@ -129,6 +129,7 @@ def _bring_up(directory: Path, place: Place) -> None:
     Take in what is new; when another process does that already, wait for it a little.
     """
     from tools.follower.feed import catch_up
+    from tools.follower.place import Busy
 
     try:
         with opened(directory) as (log, _):
@@ -136,9 +137,7 @@ def _bring_up(directory: Path, place: Place) -> None:
             try:
                 with Bar() as bar:
                     catch_up(log, place, bar)
-            except Conflict as error:
-                if error.what != "another process fills the read model":
-                    raise
+            except Busy:
                 _wait_for_others(place, head)
     except StoreUnavailable as error:
         if place.current() is None:
@@ -198,7 +197,7 @@ def catch_up_command(directory: Path, *, as_json: bool) -> None:
 
 @audit_group.command(
     "rebuild",
-    epilog="Example: xce audit rebuild. Whoever reads the old tables meanwhile reads on in them.",
+    epilog="Example: xce audit rebuild. Whoever reads or fills the old tables meanwhile goes on.",
 )
 @dir_option
 def rebuild_command(directory: Path) -> None:
@@ -207,7 +206,7 @@ def rebuild_command(directory: Path) -> None:
     """
     from tools.follower.feed import make_anew
 
-    with opened(directory) as (log, place), place.filling():
+    with opened(directory) as (log, place):
         with Bar() as bar:
             make_anew(log, place, bar)
         say(f"Made anew: {place.link}, {counted(log.head(), 'event')}.")
@@ -215,7 +214,12 @@ def rebuild_command(directory: Path) -> None:
 
 @audit_group.command(
     "follow",
-    epilog="Example: xce audit follow. The scheduler neither needs nor notices it.",
+    epilog="""
+\b
+Example: xce audit follow
+The scheduler neither needs nor notices it. xce up starts one of its own, unless --no-audit is
+given.
+""",
 )
 @dir_option
 def follow_command(directory: Path) -> None:

@@ -30,16 +30,22 @@ Next, in another terminal: xce submit -- sleep 10; xce jobs.
               help="So many local worker agents there are to be.")
 @click.option("--slots", type=click.IntRange(min=1), metavar="N",
               help="Tasks at a time of each worker that is added; else one a processor.")
+@click.option("--audit/--no-audit", "with_audit", default=True, show_default=True,
+              help="Keep the audit tables up meanwhile, in a process of its own.")
 @dir_option
 @json_option
-def up(directory: Path, workers: int, slots: int | None, *, as_json: bool) -> int:
+def up(
+    directory: Path, workers: int, slots: int | None, *, with_audit: bool, as_json: bool
+) -> int:
     """
     Start the scheduler of a cluster, and local workers; the first time it begins a new cluster.
     """
     from tools.daemon.process import run_scheduler
 
     told = say_ready_json if as_json else _say_ready
-    return run_scheduler(directory, workers=workers, worker_slots=slots, on_ready=told)
+    return run_scheduler(
+        directory, workers=workers, worker_slots=slots, on_ready=told, with_audit=with_audit
+    )
 
 
 def say_ready_json(ready: dict[str, Any]) -> None:

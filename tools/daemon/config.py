@@ -75,6 +75,13 @@ class ClusterFiles:
         return self.directory / "scheduler.log"
 
     @property
+    def follower_log(self) -> Path:
+        """
+        Return where the audit follower writes its complaints.
+        """
+        return self.directory / "audit.log"
+
+    @property
     def identity(self) -> Path:
         """
         Return the file that says which log belongs here.

@@ -31,6 +31,7 @@ from tools.agent.processes import boot_id, born_ticks
 from tools.daemon import local_workers
 from tools.daemon.access import caller_of
 from tools.daemon.api import build_app
+from tools.daemon.audit_follower import AuditFollower
 from tools.daemon.capability import cluster_key
 from tools.daemon.config import ClusterFiles, DaemonSettings, first_commands
 from tools.daemon.engine_thread import EngineThread
@@ -56,6 +57,7 @@ def run_scheduler(
     worker_slots: int | None = None,
     settings: DaemonSettings | None = None,
     on_ready: Callable[[dict[str, object]], None] | None = None,
+    with_audit: bool = False,
 ) -> int:
     """
     Run the scheduler of a cluster until it is told to end; return the exit status.
@@ -68,6 +70,7 @@ def run_scheduler(
         worker_slots: Slots of each that is added; None for one a processor.
         settings: How the process runs.
         on_ready: Called once it serves, with what a ready line says; prints that line when None.
+        with_audit: Keep the audit tables up meanwhile, in a process of its own.
 
     Raises:
         Refused: The directory is no cluster's, or is somebody else's.
@@ -88,10 +91,18 @@ def run_scheduler(
         (on_ready or _ready_line)(ready)
         return 0
     journal = Journal(files.journal)
+    follower = AuditFollower(files, journal)
+
+    def tell_ready(line: dict[str, object]) -> None:
+        (on_ready or _ready_line)(line)
+        if with_audit:
+            follower.start()
+
     try:
-        return _Scheduler(files, chosen, log, journal).run(workers, worker_slots, on_ready)
+        return _Scheduler(files, chosen, log, journal).run(workers, worker_slots, tell_ready)
     finally:
         log.close()
+        follower.end()
         journal.close()
 
 
@@ -225,7 +236,7 @@ class _Scheduler:
         self,
         workers: int,
         worker_slots: int | None,
-        on_ready: Callable[[dict[str, object]], None] | None,
+        on_ready: Callable[[dict[str, object]], None],
     ) -> int:
         """
         Serve until told to end; return the exit status.
@@ -233,7 +244,7 @@ class _Scheduler:
         sys.setswitchinterval(SWITCH_S)
         listener = sockets.listen(self._files.socket, backlog=BACKLOG, mode=0o666)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(self._serve(listener, workers, worker_slots, on_ready or _ready_line))
+            runner.run(self._serve(listener, workers, worker_slots, on_ready))
         with suppress(FileNotFoundError):
             self._files.socket.unlink()
         self._journal.info("ended", status=self._status, position=self._log.head())

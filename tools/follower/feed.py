@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from threading import Event as Signal
 
@@ -15,12 +15,14 @@ from projections.audit.metadata import metadata_json
 from projections.audit.projection import BATCH_EVENTS, AuditProjection
 from projections.audit.read_model import OtherVersion, ReadModel
 from store.log import EventLog
-from tools.follower.place import Place, remove_database
+from tools.follower.place import Busy, Place, remove_database
 
 # A follower that finds nothing new looks again after so long: lag stays far below a second.
 LOOK_S = 0.02
 # After a full disk or a lock it tries again after so long.
 RETRY_S = 1.0
+# Questions fill the tables for moments; after so long it looks whether they are done.
+TURN_S = 0.2
 # Rows of a batch aren't rubbish: looking for cycles among them costs a fifth of the time.
 GC_THRESHOLD = 200_000
 
@@ -86,7 +88,17 @@ def open_or_make(log: EventLog, place: Place, progress: Progress | None = None) 
 def make_anew(log: EventLog, place: Place, progress: Progress | None = None) -> None:
     """
     Make the read model from the whole log in a new file, and let it take the old one's place.
+
+    Somebody may fill the old one meanwhile: a follower goes over to the new one by itself.
+
+    Raises:
+        Busy: Another process does this just now.
     """
+    with place.making():
+        _make_anew(log, place, progress)
+
+
+def _make_anew(log: EventLog, place: Place, progress: Progress | None) -> None:
     place.remove_others(place.current())  # what a kill left of an earlier try
     path = place.next_file()
     model = ReadModel.create_for_bulk(path, log_id=log.log_id)
@@ -125,7 +137,8 @@ def catch_up(log: EventLog, place: Place, progress: Progress | None = None) -> i
     Bring the read model to the log's head; return how many events it took.
 
     Raises:
-        Conflict: Another process fills it, or it isn't this log's.
+        Busy: Another process fills it.
+        Conflict: It isn't this log's.
     """
     with place.filling():
         before = place.current()
@@ -144,6 +157,7 @@ def follow(
     *,
     trouble: Callable[[Exception], None] | None = None,
     taken: Callable[[int], None] | None = None,
+    waits_for_others: bool = False,
 ) -> None:
     """
     Keep the read model up with a log that somebody else writes, until stopped.
@@ -156,11 +170,13 @@ def follow(
         stop: Ends it when set.
         trouble: Called with each error that is waited out.
         taken: Called with the position after each batch.
+        waits_for_others: Wait while another process fills it.
 
     Raises:
-        Conflict: Another process fills it, or it isn't this log's.
+        Busy: Another process fills it.
+        Conflict: It isn't this log's.
     """
-    with place.filling(), _few_collections():
+    with _turn(place, stop if waits_for_others else None), _few_collections():
         while not stop.is_set():
             try:
                 model = open_or_make(log, place)
@@ -168,12 +184,32 @@ def follow(
                     _follow_once(log, place, model, stop, taken)
                 finally:
                     model.close()
+            except Busy:
+                stop.wait(TURN_S)
             except (StoreUnavailable, Corrupt) as error:
                 if isinstance(error, Corrupt) and error.kind == "foreign":
                     raise
                 if trouble is not None:
                     trouble(error)
                 stop.wait(RETRY_S)
+
+
+@contextmanager
+def _turn(place: Place, stop: Signal | None) -> Iterator[None]:
+    """
+    Be the one that fills, after having waited until stopped when there is a signal to wait with.
+    """
+    with ExitStack() as stack:
+        while stop is None or not stop.is_set():
+            try:
+                stack.enter_context(place.filling())
+            except Busy:
+                if stop is None:
+                    raise
+                stop.wait(TURN_S)
+            else:
+                break
+        yield
 
 
 def _follow_once(
@@ -185,6 +221,8 @@ def _follow_once(
     projection = AuditProjection(model)
     opened = place.current()
     while not stop.is_set():
+        if place.current() != opened:
+            return
         batch = list(islice(log.read(projection.position), BATCH_EVENTS))
         if batch:
             last = batch[-1].position
@@ -192,6 +230,4 @@ def _follow_once(
             if taken is not None:
                 taken(last)
             continue
-        if place.current() != opened:
-            return
         stop.wait(LOOK_S)

@@ -23,6 +23,12 @@ NAME = "audit.db"
 BESIDE = ("", "-wal", "-shm", "-journal")
 
 
+class Busy(Conflict):
+    """
+    Say that another process does just now what only one may do.
+    """
+
+
 def place_of(path: Path | str) -> Place:
     """
     Return where the read model of a log is.
@@ -115,9 +121,25 @@ class Place:
         Be the one process that fills this read model.
 
         Raises:
-            Conflict: Another process does.
+            Busy: Another process does.
         """
-        name = self.link.with_name(f"{self.link.name}.lock")
+        with self._locked("lock", "another process fills the read model"):
+            yield
+
+    @contextmanager
+    def making(self) -> Iterator[None]:
+        """
+        Be the one process that makes this read model anew.
+
+        Raises:
+            Busy: Another process does.
+        """
+        with self._locked("making", "another process makes the read model anew"):
+            yield
+
+    @contextmanager
+    def _locked(self, ending: str, rule: str) -> Iterator[None]:
+        name = self.link.with_name(f"{self.link.name}.{ending}")
         try:
             descriptor = os.open(
                 name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, stat.S_IRUSR | stat.S_IWUSR
@@ -128,7 +150,7 @@ class Place:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
-            raise Conflict("another process fills the read model", found=str(self.link)) from None
+            raise Busy(rule, found=str(self.link)) from None
         try:
             yield
         finally:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from domain.errors import Refused
-from domain.jobs import EnvironmentVariable, JobLimits, JobSpec, Program
+from domain.jobs import EnvironmentVariable, JobLimits, JobSpec, PreExecOf, Program
 from domain.profiles import ProfileSpec
 from domain.queues import QueueSpec
 from domain.resources import BUILT_IN_ONLY, Catalogue
@@ -31,23 +31,33 @@ class Around:
     Hold what runs around a job's command, and how.
 
     Args:
-        pre_exec: Commands before it, the outermost first.
+        pre_exec: Commands before it with who says so (queue, profile, job), the outermost first.
         post_exec: Commands after it, the outermost last.
         nice: How much lower than usual the priority of its processes is.
     """
 
-    pre_exec: tuple[str, ...] = ()
+    pre_exec: tuple[tuple[PreExecOf, str], ...] = ()
     post_exec: tuple[str, ...] = ()
     nice: int = 0
 
 
-def around(profile: ProfileSpec | None, queue: QueueSpec) -> Around:
+def around(profile: ProfileSpec | None, queue: QueueSpec, program: Program | None = None) -> Around:
     """
-    Return what queue and profile run around a job's command.
+    Return what queue, profile and the job itself run around its command.
     """
-    before = (queue.pre_exec, profile.pre_exec if profile else "")
-    after = (profile.post_exec if profile else "", queue.post_exec)
-    return Around(tuple(filter(None, before)), tuple(filter(None, after)), queue.nice)
+    before: tuple[tuple[PreExecOf, str], ...] = (
+        ("queue", queue.pre_exec),
+        ("profile", profile.pre_exec if profile else ""),
+        ("job", program.pre_exec if program else ""),
+    )
+    after = (
+        program.post_exec if program else "",
+        profile.post_exec if profile else "",
+        queue.post_exec,
+    )
+    return Around(
+        tuple(each for each in before if each[1]), tuple(filter(None, after)), queue.nice
+    )
 
 
 # ------------------------------------------------------------------------------------- requirement

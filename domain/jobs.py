@@ -4,7 +4,7 @@ What a job is made of when it is submitted.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -17,7 +17,12 @@ from domain.resreq.syntax import Per, Requirement
 
 Text = Annotated[str, StringConstraints(max_length=4096)]
 Path = Annotated[str, StringConstraints(max_length=4096)]
+Shell = Annotated[str, StringConstraints(max_length=65_536)]
 Tasks = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+PreExecOf = Literal["", "queue", "profile", "job"]
+"""Who says what runs before a job's own command; "" for nobody."""
 
 
 class EnvironmentVariable(Value):
@@ -35,6 +40,10 @@ class Program(Value):
 
     Paths are "" when not given: standard input is then empty, and output goes to files in the
     worker's own directory.
+
+    Args:
+        pre_exec: A shell text that must succeed before it; on failure the job is tried elsewhere.
+        post_exec: A shell text that is run after it, however it ended.
     """
 
     argv: tuple[Annotated[str, StringConstraints(max_length=131_072)], ...] = ()
@@ -45,6 +54,8 @@ class Program(Value):
     stdin: Path = ""
     stdout: Path = ""
     stderr: Path = ""
+    pre_exec: Shell = ""
+    post_exec: Shell = ""
 
 
 class Need(Value):

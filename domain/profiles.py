@@ -6,16 +6,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from domain.amounts import TimeUs
 from domain.errors import Refused
 from domain.event import Value
-from domain.jobs import EnvironmentVariable, ExitRules, JobLimits, Tasks, Text
+from domain.jobs import EnvironmentVariable, ExitRules, JobLimits, Shell, Tasks, Text
 from domain.resreq.merge import Mark, check_profile
 from domain.resreq.syntax import Requirement
-
-Shell = Annotated[str, StringConstraints(max_length=65_536)]
 
 
 class ProfileSpec(Value):

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from domain.amounts import Count, Milli, TimeUs
 from domain.errors import Refused
 from domain.event import Value
-from domain.jobs import ExitRules, JobLimits, Tasks, Text
+from domain.jobs import ExitRules, JobLimits, Shell, Tasks, Text
 from domain.name_lists import NameList
 from domain.preemption import OnPreempt, PreemptPolicy
 from domain.resreq.merge import ReservationRange
@@ -22,7 +22,6 @@ QUEUE_PRIORITY_MAX = 1_000_000
 TASKS_MAX = 1_000_000
 
 
-Shell = Annotated[str, StringConstraints(max_length=65_536)]
 
 
 class QueueLimits(Value):

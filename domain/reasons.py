@@ -26,6 +26,8 @@ class ReasonCode(StrEnum):
     JOB_MODIFY = "JOB_MODIFY"
     JOB_SWITCH = "JOB_SWITCH"
     JOB_REQUEUED = "JOB_REQUEUED"
+    JOB_PRE_EXEC = "JOB_PRE_EXEC"
+    QUE_PRE_FAIL = "QUE_PRE_FAIL"
     USER_STOP = "USER_STOP"
     JOB_BEHIND = "JOB_BEHIND"
     JOB_START_TIME = "JOB_START_TIME"
@@ -84,6 +86,8 @@ class ReasonCode(StrEnum):
 
 TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.JOB_REQUEUED: "put back to pending, not considered since",
+    ReasonCode.JOB_PRE_EXEC: "its pre-exec command failed, not considered since",
+    ReasonCode.QUE_PRE_FAIL: "the queue's pre-exec command failed, not considered since",
     ReasonCode.JOB_SWITCH: "switched to another queue, not considered since",
     ReasonCode.JOB_MODIFY: "changed, not considered since",
     ReasonCode.USER_RESUME: "its hold was lifted, not considered since",

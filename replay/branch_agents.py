@@ -307,7 +307,10 @@ class Agents:
             self._report(JobFinishedReport, job, now_us, signal=KILL_SIGNAL)
             self._order_done(worker, order, now_us)
         elif isinstance(end, jobs.JobCouldNotStart):
-            self._report(JobCouldNotStartReport, job, now_us, why=end.why)
+            self._report(
+                JobCouldNotStartReport, job, now_us, why=end.why, pre_exec_of=end.pre_exec_of,
+                pre_exec_exit=end.pre_exec_exit,
+            )  # fmt: skip
         elif isinstance(end, jobs.JobFinished):
             self._report(
                 JobFinishedReport, job, now_us, exit_code=end.exit_code, signal=end.signal,

@@ -12,6 +12,7 @@ from domain.event import Value
 from domain.events.jobs import AttemptNumber
 from domain.events.workers import Incarnation, JobUsage
 from domain.ids import JobId, Name
+from domain.jobs import PreExecOf
 
 
 class JoinWorker(Value):
@@ -71,6 +72,10 @@ class JobStartedReport(Value):
 class JobCouldNotStartReport(Value):
     """
     Tell that an attempt couldn't be started, and why.
+
+    Args:
+        pre_exec_of: Whose command before the job's own failed, "" when none did.
+        pre_exec_exit: What that returned.
     """
 
     worker: Name
@@ -78,6 +83,8 @@ class JobCouldNotStartReport(Value):
     job_id: JobId
     attempt: AttemptNumber
     why: str
+    pre_exec_of: PreExecOf = ""
+    pre_exec_exit: Count = 0
 
 
 class JobFinishedReport(Value):

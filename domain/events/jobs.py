@@ -4,7 +4,7 @@ Events of jobs (streams ``job:NUMBER``); the job's id is its stream's, so no pay
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
@@ -12,10 +12,13 @@ from domain.allocations import Allocation
 from domain.amounts import Count, TimeUs
 from domain.event import Event
 from domain.ids import Name
-from domain.jobs import JobSpec
+from domain.jobs import JobSpec, PreExecOf
 from domain.reservations import BackfillReservation
+from domain.terminations import Termination
 
 AttemptNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
+PRE_EXEC_GIVES_UP: Final = 99
+"""With this exit value a command before the job's own says that trying again is no use."""
 
 
 class JobSubmitted(Event):
@@ -76,12 +79,35 @@ class JobStarted(Event):
 
 class JobCouldNotStart(Event):
     """
-    Say that a worker tried to start an attempt and couldn't; the job has ended.
+    Say that a worker tried to start an attempt and couldn't; the job has ended, unless a command
+    that runs before it failed: then it goes back to pending, and that host is avoided. With 99 such
+    a command says that there is no use in trying again.
+
+    Args:
+        why: What was wrong, in words.
+        pre_exec_of: Whose command before the job's own failed: queue, profile or job; "" for none.
+        pre_exec_exit: What it returned, 128 and the signal's number when one ended it.
     """
 
     TYPE_CODE: ClassVar[str] = "job.could_not_start"
     attempt: AttemptNumber
     why: str
+    pre_exec_of: PreExecOf = ""
+    pre_exec_exit: Count = 0
+
+    @property
+    def is_final(self) -> bool:
+        """
+        Say whether the job isn't tried again.
+        """
+        return not self.pre_exec_of or self.pre_exec_exit == PRE_EXEC_GIVES_UP
+
+    @property
+    def reason(self) -> str:
+        """
+        Return why the job ended.
+        """
+        return Termination.PRE_EXEC_FAIL.value if self.pre_exec_of else self.why
 
 
 class JobFinished(Event):
@@ -216,7 +242,8 @@ class JobRequeued(Event):
     Decide that a job goes back to pending; its next dispatch is the next attempt.
 
     Args:
-        why: exit value, command or lost host.
+        why: exit value, command, lost host, preempted, or the pre-exec that failed (queue pre-exec,
+            job pre-exec).
         hold: Whether it is held at once.
         to_top: Whether it goes before its equals; otherwise its age counts from now.
     """

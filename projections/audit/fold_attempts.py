@@ -354,7 +354,7 @@ def could_not_start(state: FoldState, e: Envelope, event: JobCouldNotStart) -> N
     job = found(state, e)
     if job is not None:
         end_attempt(state, job, e, event.TYPE_CODE, why=event.why)
-        end(state, job, e, "EXIT", event.why)
+        end(state, job, e, "EXIT", event.reason)
 
 
 def finished(state: FoldState, e: Envelope, event: JobFinished) -> None:

@@ -55,6 +55,16 @@ def lose_kept(state: State, worker: WorkerRecord) -> None:
             keep(state, job, None)
 
 
+def forget_failures(state: State) -> None:
+    """
+    Let jobs be tried again on hosts where they failed.
+    """
+    for job in state.stored.jobs.values():
+        if job.excluded_hosts:
+            job.excluded_hosts = ()
+            _asks_anew(state, job)
+
+
 def note_spared(state: State, job_id: str) -> None:
     """
     Note that a job was stopped for this one and has gone on: it isn't stopped for it again, so this

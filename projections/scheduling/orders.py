@@ -19,7 +19,7 @@ from domain.events.jobs import (
 from domain.job_states import LIVE, JobState
 from domain.jobs import JobLimits
 from projections.scheduling.handle.reports import why_killed
-from projections.scheduling.records import JobRecord, WorkerRecord
+from projections.scheduling.records import FRESH_AFTER, JobRecord, WorkerRecord
 from projections.scheduling.state import State
 from projections.scheduling.watches import order_of
 
@@ -164,7 +164,7 @@ class Orders:
             event = JobRequeued(
                 why=job.requeue_why,
                 hold=job.requeue_hold,
-                to_top=job.requeue_why == "exit value",
+                to_top=job.requeue_why in FRESH_AFTER,
             )
             self._decide(job.stream, event)
 

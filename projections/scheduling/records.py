@@ -7,6 +7,7 @@ Times are microseconds UTC, amounts thousandths of the base unit. Only ``apply``
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from domain.allocations import Allocation
 from domain.amounts import Attribute, HostResource
@@ -25,6 +26,19 @@ from domain.resources import ResourceDescriptor
 from domain.users import UserSpec
 from domain.workers import HostSettings
 
+PRE_EXEC_FAILED: Final = {
+    "queue": "queue pre-exec", "profile": "job pre-exec", "job": "job pre-exec",
+}  # fmt: skip
+"""Why a job is put back, by whose command before its own failed."""
+
+FRESH_AFTER: Final = {
+    "exit value": "SBD_JOB_REQUEUE",
+    "queue pre-exec": "QUE_PRE_FAIL",
+    "job pre-exec": "JOB_PRE_EXEC",
+}
+"""Why a job was put back by its own doing -> the reason code until it is considered again; it goes
+in front of its equals then."""
+
 
 @dataclass(slots=True)
 class JobRecord:
@@ -36,7 +50,8 @@ class JobRecord:
     ``kill_order``, ``suspend_order`` and ``resume_order`` each is the number of an order to the
     job's first host, 0 when none stands. ``requeue_why`` is not "" while the job must go back to
     pending; ``stop_actor`` is who stopped it, None when nobody did. ``fresh`` is the reason code of
-    a job that hasn't been considered since it came in or was changed.
+    a job that hasn't been considered since it came in or was changed. ``excluded_hosts`` are those
+    where it failed, until the scheduler starts anew or its hold is lifted.
 
     ``is_aside`` says that it has stopped and given back what stopped jobs give back. A victim of
     preemption: ``preemptor`` is the id of the job that it was stopped for, until it goes on;

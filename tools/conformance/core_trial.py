@@ -18,6 +18,7 @@ from domain.commands import (
     DefineCluster,
     DefineQueue,
     DefineResource,
+    JobCouldNotStartReport,
     JobFinishedReport,
     JobResumedReport,
     JobStartedReport,
@@ -40,6 +41,7 @@ from domain.envelope import Stamped
 from domain.errors import Denied, Refused
 from domain.event import Event
 from domain.events.jobs import (
+    PRE_EXEC_GIVES_UP,
     JobDispatched,
     JobKillOrdered,
     JobResumeOrdered,
@@ -328,6 +330,7 @@ class CoreTrial:
             ),
             "bmod": self._modify,
             "exit": self._exit,
+            "pre_exec": self._fail_before,
             "killed": lambda job, value, _: self._end(job, signal=whole_of(value)),
             "host_unavail": self._lose,
             "over": self._exceed,
@@ -373,6 +376,20 @@ class CoreTrial:
         """
         record = self._record(job)
         self._report(JobFinishedReport, record, exit_code=exit_code, signal=signal)
+        self._until(lambda: not record.requeue_why)
+
+    def _fail_before(self, job: str, value: object, by: str) -> None:
+        """
+        Let a command before the job's own fail: the queue's, or the job's own with the value that
+        says there is no use in trying again.
+        """
+        del by
+        code = whole_of(value)
+        owner = "job" if code == PRE_EXEC_GIVES_UP else "queue"
+        record = self._record(job)
+        self._report(
+            JobCouldNotStartReport, record, why="pre_exec", pre_exec_of=owner, pre_exec_exit=code
+        )
         self._until(lambda: not record.requeue_why)
 
     def _exceed(self, job: str, value: object, by: str) -> None:

@@ -308,6 +308,9 @@ COMPARISONS: Final[dict[str, Compare]] = {
     "error": _error,
     "ok": _ok,
     "denied": lambda expected, seen: differing("denied", expected, seen.denied),
+    "reason": _of_only(
+        "main reason", lambda seen: {job: each.main for job, each in seen.waiting.items()}
+    ),
     "queue": _of_only("queue", lambda seen: seen.queues),
     "state": _of_only("state", lambda seen: seen.states),
     "runlimit_min": _of_only("run limit in minutes", lambda seen: seen.run_limits_min),

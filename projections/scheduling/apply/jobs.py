@@ -36,7 +36,14 @@ from projections.scheduling.apply.stops import give_order, note_victim
 from projections.scheduling.apply.transitions import move
 from projections.scheduling.holds import drop_kept
 from projections.scheduling.promises import borrowed, drop_promise, promise
-from projections.scheduling.records import ArrayRecord, JobRecord, KeyRecord, OrderRecord
+from projections.scheduling.records import (
+    FRESH_AFTER,
+    PRE_EXEC_FAILED,
+    ArrayRecord,
+    JobRecord,
+    KeyRecord,
+    OrderRecord,
+)
 from projections.scheduling.state import State
 
 
@@ -123,9 +130,11 @@ def held(state: State, stamped: Stamped, event: JobHeld) -> None:
 
 def hold_lifted(state: State, stamped: Stamped, event: JobHoldLifted) -> None:
     """
-    Let a held job wait again; it keeps its place among equals.
+    Let a held job wait again; it keeps its place among equals, and avoids no hosts any more.
     """
     job = state.stored.jobs[stamped.stream]
+    job.excluded_hosts = ()
+    state.wanted.pop(stamped.stream, None)
     move(state, job, JobState.PEND, stamped.time_us)
     job.fresh = "USER_RESUME"
     _begin_waiting(state, job)
@@ -227,10 +236,15 @@ def _note_exit_value(job: JobRecord, value: int, rules: ExitRules) -> None:
 
 def could_not_start(state: State, stamped: Stamped, event: JobCouldNotStart) -> None:
     """
-    End a job whose program couldn't be started.
+    End a job whose program couldn't be started; when what runs before it failed, it goes back to
+    pending and avoids that host, so that it is tried elsewhere.
     """
     job = state.stored.jobs[stamped.stream]
-    job.why = event.why
+    job.why = event.reason
+    if not event.is_final and job.kill_actor is None and job.allocation is not None:
+        job.requeue_why = job.requeue_why or PRE_EXEC_FAILED[event.pre_exec_of]
+        first = job.allocation.runs[0].first
+        job.excluded_hosts = tuple(sorted({first, *job.excluded_hosts}))
     _end(state, job, JobState.EXIT, stamped.time_us)
 
 
@@ -326,7 +340,7 @@ def requeued(state: State, stamped: Stamped, event: JobRequeued) -> None:
     job.exit_code = job.signal = job.finish_us = job.start_us = None
     job.why = ""
     job.pid = job.process_group = job.run_us = 0
-    job.fresh = "SBD_JOB_REQUEUE" if event.why == "exit value" else "JOB_REQUEUED"
+    job.fresh = FRESH_AFTER.get(event.why, "JOB_REQUEUED")
     if event.hold:
         job.state = JobState.PSUSP
         return

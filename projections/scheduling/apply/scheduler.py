@@ -25,6 +25,7 @@ from domain.events.scheduler import (
 )
 from domain.ids import entity_of_stream
 from domain.queues import QueueSpec
+from projections.scheduling.holds import forget_failures
 from projections.scheduling.records import QueueRecord
 from projections.scheduling.state import State
 
@@ -34,7 +35,8 @@ def scheduler_started(state: State, stamped: Stamped, event: SchedulerStarted) -
     Remember who runs the scheduler, and which versions of the plug-ins decide from now on.
 
     Which agents are still there it may not know yet: then a host takes no jobs until its worker is
-    heard. Its running jobs are untouched.
+    heard. Its running jobs are untouched. Hosts where jobs failed are avoided no longer: what was
+    wrong may have been mended.
     """
     state.stored.epoch = event.epoch
     state.stored.pickers = event.pickers
@@ -42,6 +44,8 @@ def scheduler_started(state: State, stamped: Stamped, event: SchedulerStarted) -
     state.stored.running = True
     state.stored.started_us = stamped.time_us
     state.capacity.freed += 1
+    if event.awaits_workers:
+        forget_failures(state)
     for worker in state.hosts if event.awaits_workers else ():
         worker.is_awaited = worker.unreachable_us is None and not worker.left
         state.capacity.set_status(worker)

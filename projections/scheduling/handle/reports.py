@@ -155,7 +155,12 @@ def could_not_start(state: State, command: JobCouldNotStartReport, actor: str) -
     job, problem = _attempt(state, command)
     if job is None or problem:
         return _ignored("could not start", command, problem)
-    event = JobCouldNotStart(attempt=command.attempt, why=command.why)
+    event = JobCouldNotStart(
+        attempt=command.attempt,
+        why=command.why,
+        pre_exec_of=command.pre_exec_of,
+        pre_exec_exit=command.pre_exec_exit,
+    )
     return _with_worker_back(state, command, job, event)
 
 

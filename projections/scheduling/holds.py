@@ -62,7 +62,7 @@ def forget_failures(state: State) -> None:
     for job in state.stored.jobs.values():
         if job.excluded_hosts:
             job.excluded_hosts = ()
-            _asks_anew(state, job)
+            asks_anew(state, job)
 
 
 def note_spared(state: State, job_id: str) -> None:

@@ -293,13 +293,13 @@ class Watches:
         self._saying_nothing = {
             name for name in self._adding_nothing if not traits[name].bounds_jobs
         }
+        self._gathering = {name for name, each in traits.items() if each.gathers}
 
     def gathers(self, job: JobRecord) -> bool:
         """
         Say whether a pending job may keep what is free until it can start, or does.
         """
-        queue = self.stored.queues[job.spec.queue].spec
-        return job.stream in self.gatherers or self.traits_of(queue).gathers
+        return job.stream in self.gatherers or job.spec.queue in self._gathering
 
     def due(self, now_us: int) -> list[JobRecord]:
         """

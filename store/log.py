@@ -151,7 +151,13 @@ class EventLog:
                 take_over(directory)
             return cls._open_writable(settings, log_id=None, create=False, checked=checked)
         with translated():
-            engine = EmbeddedEngine(acquire(settings, create=False))
+            environment = acquire(settings, create=False)
+            try:
+                engine = EmbeddedEngine(environment)
+            except BaseException:
+                # Else this process would go on seeing the damaged file after it was replaced.
+                environment.release()
+                raise
         return cls(
             engine, path=directory, lock=None, epoch=None, is_writable=False, is_checked=False
         )

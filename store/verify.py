@@ -33,10 +33,10 @@ from store.embedded.index import index_entries
 from store.embedded.journal import Journal
 from store.embedded.layout import id_bytes, id_of
 from store.embedded.marker import read_marker
+from store.embedded.metas import newest_meta
 from store.embedded.preflight import (
     DATA_FILE,
     check_data_file,
-    newest_meta,
     structure_problems,
 )
 from store.embedded.settings import Settings
@@ -363,9 +363,12 @@ class _Walk:
         """
         Compare the index with the rows: the same entries, no more and no fewer.
         """
-        index_hash = sum(map(hash, self._index_entries()))
-        if index_hash != self._rows_hash:
-            self._find_index_problem()
+        try:
+            index_hash = sum(map(hash, self._index_entries()))
+            if index_hash != self._rows_hash:
+                self._find_index_problem()
+        except Corrupt as error:
+            self._report.add(error)
 
     def _index_entries(self) -> Iterator[tuple[bytes, int, int]]:
         """

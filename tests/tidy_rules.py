@@ -215,8 +215,8 @@ def _argument_breaches(
             yield Breach(path, node.lineno, "shell=True is forbidden: give an argument list")
     name = dotted(node.func, origins)
     starts = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
-    # The harness of kills makes thousands of processes, forked from a server that opened nothing.
-    forking = {"fork"} if path == "tools/torture/kills.py" else {"fork", "forkserver"}
+    # The harnesses make thousands of processes, forked from a server that opened nothing.
+    forking = {"fork"} if path == "tools/torture/children.py" else {"fork", "forkserver"}
     if name.startswith("multiprocessing.") and forking & set(starts):
         yield Breach(path, node.lineno, "multiprocessing may only spawn")
     is_core = area.startswith("projections")

@@ -15,7 +15,6 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -38,22 +37,19 @@ from store.embedded.layout import (
     META,
     number_bytes,
     number_of,
+    unmatched_names,
 )
 from store.embedded.marker import read_marker, write_marker
+from store.embedded.opening import open_engine
 from store.embedded.preflight import (
     DATA_FILE,
     check_data_file,
     is_blank,
-    is_read_only_medium,
     refuse_loose_permissions,
     refuse_network_file_system,
 )
 from store.embedded.settings import Settings
 from store.os_errors import unavailable
-
-DATABASES_MAX = 128
-ENGINE_VERSION = 0
-"""New files are of engine 0.9, which every tool reads; an existing file says its own."""
 
 Database = lmdb._Database  # noqa: SLF001 - the binding exports its type under this name alone
 
@@ -123,7 +119,7 @@ class Environment:
         self._gate = threading.Condition()
         self._transactions = 0
         marked = self._prepare(create=create, log_id=log_id, thorough=thorough)
-        self.handle = self._open()
+        self.handle = open_engine(settings)
         try:
             self.log_id = self._identify(marked, log_id)
         except PersistenceError as error:
@@ -167,38 +163,6 @@ class Environment:
         check_data_file(directory, log_id=marked, thorough=thorough)
         return marked
 
-    def _open(self) -> lmdb.Environment:
-        """
-        Let the engine open the files.
-        """
-        settings = self.settings
-        is_new = not (settings.path / DATA_FILE).exists()
-        open_engine = partial(lmdb.open, lib_version=ENGINE_VERSION) if is_new else lmdb.open
-        try:
-            return open_engine(
-                self.path,
-                map_size=settings.map_size,
-                subdir=True,
-                readonly=settings.readonly,
-                create=not settings.readonly,
-                metasync=settings.durability == "full",
-                sync=settings.durability != "none",
-                mode=settings.mode,
-                max_readers=settings.readers_max,
-                max_dbs=DATABASES_MAX,
-                lock=not (settings.readonly and is_read_only_medium(settings.path)),
-            )
-        except lmdb.LockError as error:
-            hint = "Processes in different containers (pid namespaces) can't share a log."
-            raise StoreUnavailable("lock", self.path, str(error), hint) from None
-        except lmdb.MemoryError as error:
-            hint = "Lower LMDB_MAP_SIZE or raise ulimit -v."
-            raise StoreUnavailable("address space", self.path, str(error), hint) from None
-        except lmdb.InvalidError as error:
-            raise Corrupt("foreign", None, "an LMDB data file", str(error), self.path) from None
-        except lmdb.Error as error:
-            raise unavailable(self.path, error) from None
-
     def _identify(self, marked: str | None, wanted: str | None) -> str:
         """
         Read the store's identity, or give a new store one; return it.
@@ -216,9 +180,24 @@ class Environment:
         if log_id != (marked or wanted or log_id):
             found = f"the log {log_id}"
             raise Corrupt("foreign", None, f"the log {marked or wanted}", found, self.path)
+        self._check_names()
         if marked is None and not self.settings.readonly:
             write_marker(self.settings.path, log_id)
         return log_id
+
+    def _check_names(self) -> None:
+        """
+        Refuse a store with a database that has entries and a name which nothing here has: that of
+        the log may be damaged, which would read as empty otherwise.
+        """
+        with self.read() as transaction:
+            names = [bytes(name) for name in transaction.cursor().iternext(values=False)]
+        for name in unmatched_names(names):
+            database = self.database(name, create=False)
+            with self.read() as transaction:
+                if transaction.stat(db=database)["entries"]:
+                    expected = "the databases of a log"
+                    raise Corrupt("structure", None, expected, repr(name)[:60], self.path)
 
     def _is_unfinished(self, marked: str | None, wanted: str | None) -> bool:
         """
@@ -227,7 +206,7 @@ class Environment:
         with self.read() as transaction:
             is_alone = transaction.stat()["entries"] == 1
             found = get(transaction, KEY_LOG_ID, self._databases[META])
-        is_ours = found is not None and found.decode() == (wanted or found.decode())
+        is_ours = found is not None and found == (wanted.encode() if wanted else found)
         return marked is None and is_alone and not is_ours
 
     def _identity(self) -> tuple[int, str]:
@@ -241,7 +220,11 @@ class Environment:
         if version is None or found is None:
             there = "an LMDB file without its identity"
             raise Corrupt("foreign", None, "an XCE log", there, self.path)
-        return int(version), found.decode()
+        try:
+            return int(version), found.decode()
+        except ValueError:
+            there = f"format {version[:20]!r} of {found[:60]!r}"
+            raise Corrupt("structure", None, "an XCE log", there, self.path) from None
 
     def _unopenable(self, error: PersistenceError) -> XceError:
         """

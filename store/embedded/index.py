@@ -13,11 +13,13 @@ from uuid import UUID
 
 import lmdb
 
+from domain.errors import Corrupt
 from store.embedded.cursors import key_of, pairs, value_of
 from store.embedded.environment import Database
 from store.embedded.errors import VersionsTakenError
 from store.embedded.layout import (
     INDEX_VALUE_SOFT_MAX,
+    VERSION_BYTES_MAX,
     VERSION_MAX,
     index_prefix,
     run_length,
@@ -31,7 +33,6 @@ from store.embedded.layout import (
 Stream = str | UUID
 RUN_MAX = 512
 """Most versions that one row of a single commit covers."""
-_VERSION_BYTES_MAX = 8
 
 
 def insert_index(
@@ -129,7 +130,7 @@ def _belongs(key: bytes, prefix: bytes) -> bool:
     Say whether an index key is of the stream with a prefix.
     """
     return (
-        key.startswith(prefix) and len(key) > len(prefix) and key[len(prefix)] <= _VERSION_BYTES_MAX
+        key.startswith(prefix) and len(key) > len(prefix) and key[len(prefix)] <= VERSION_BYTES_MAX
     )
 
 
@@ -175,7 +176,7 @@ def _rows_up(
         first = version_of(key_of(cursor), len(prefix))
         if high is not None and first > high:
             return
-        yield first, run_positions(value_of(cursor))
+        yield first, _positions_under(cursor)
         if not cursor.next():
             return
 
@@ -189,15 +190,14 @@ def _rows_down(
     if high is not None and high < 0:
         return
     after = (
-        bytes((_VERSION_BYTES_MAX + 1,))
+        bytes((VERSION_BYTES_MAX + 1,))
         if high is None
         else version_bytes(min(high, VERSION_MAX)) + b"\x00"
     )
     is_on = cursor.prev() if cursor.set_range(prefix + after) else cursor.last()
     while is_on and _belongs(key_of(cursor), prefix):
         first = version_of(key_of(cursor), len(prefix))
-        positions = run_positions(value_of(cursor))
-        yield first, positions
+        yield first, _positions_under(cursor)
         if first <= low:
             return
         is_on = cursor.prev()
@@ -208,6 +208,35 @@ def index_entries(cursor: lmdb.Cursor) -> Iterator[tuple[bytes, int, int]]:
     Yield encoded id, version and position of every entry under a cursor on the index.
     """
     for key, value in pairs(cursor):
-        encoded, first = split_index_key(key)
-        for version, position in enumerate(run_positions(value), first):
+        try:
+            encoded, first = split_index_key(key)
+            positions = run_positions(value)
+        except (ValueError, IndexError):
+            raise _no_row(key, value) from None
+        for version, position in enumerate(positions, first):
             yield encoded, version, position
+
+
+def _positions_under(cursor: lmdb.Cursor) -> list[int]:
+    """
+    Return the positions of the row under a cursor.
+
+    Raises:
+        Corrupt: They can't be positions.
+    """
+    value = value_of(cursor)
+    try:
+        positions = run_positions(value)
+    except ValueError:
+        raise _no_row(key_of(cursor), value) from None
+    if not 1 <= positions[0] <= positions[-1] <= VERSION_MAX:
+        raise _no_row(key_of(cursor), value)
+    return positions
+
+
+def _no_row(key: bytes, value: bytes) -> Corrupt:
+    """
+    Return the error for an index row that can't be one.
+    """
+    found = f"{key[:60].hex()} with {value[:60].hex()}"
+    return Corrupt("structure", None, "an index row", found)

@@ -7,6 +7,7 @@ The bytes are described in ``store/FORMAT.md``; a change here is a change of the
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
@@ -36,6 +37,7 @@ NUMBER_BYTES = 5
 IDS_REMEMBERED = 1 << 14
 """A stream's id is needed for the frame and for the index, and again when it goes on."""
 ESCAPE = 0xFF
+VERSION_BYTES_MAX = 8
 _numbered = re.compile(r"([^0-9\x00]*)([0-9]{10})(?![0-9])(.*)", re.DOTALL).fullmatch
 
 
@@ -56,6 +58,23 @@ def space_names(name: str, purpose: str) -> SpaceNames:
     base = f"{name.lower()}_{purpose}" if name else purpose
     encoded = base.encode()
     return SpaceNames(encoded + b".log", encoded + b".index", encoded + b".anchors")
+
+
+def unmatched_names(names: Collection[bytes]) -> list[bytes]:
+    """
+    Return the named databases that no log of this format has: others, and those whose log lacks
+    its frames or its index.
+    """
+    unmatched = []
+    for name in names:
+        base, _, kind = name.rpartition(b".")
+        if kind in (b"log", b"index", b"anchors"):
+            is_known = base + b".log" in names and base + b".index" in names
+        else:
+            is_known = name == META or name.endswith(b"tracking")
+        if not is_known:
+            unmatched.append(name)
+    return unmatched
 
 
 def tracking_name(name: str) -> bytes:
@@ -138,15 +157,29 @@ def index_prefix(stream: str | UUID) -> bytes:
 def split_index_key(key: bytes) -> tuple[bytes, int]:
     """
     Return the encoded id and the version of an index key.
+
+    Raises:
+        ValueError, IndexError: It isn't what `index_prefix` and `version_bytes` make, and so would
+            not be found where it is looked for.
     """
     head = _bare_length(key)
     if key[:1] == UUID_TAG:
-        return key[:head], version_of(key, head)
-    # The version's length stands behind the id's end, and is 1 to 8; an id's own NUL has 0xff.
-    end = key.index(0, head)
-    while key[end + 1] == ESCAPE:
-        end = key.index(0, end + 2)
-    return key[:head] + key[head:end].replace(b"\x00\xff", b"\x00"), version_of(key, end + 1)
+        end, encoded = head, key[:head]
+    else:
+        # The version's length stands behind the id's end, and is 1 to 8; an id's own NUL has 0xff.
+        end = key.index(0, head)
+        while key[end + 1] == ESCAPE:
+            end = key.index(0, end + 2)
+        encoded = key[:head] + key[head:end].replace(b"\x00\xff", b"\x00")
+        end += 1
+    length = len(key) - end - 1
+    if key[end] != length or not 1 <= length <= VERSION_BYTES_MAX:
+        message = "a version that isn't as long as it says"
+        raise ValueError(message)
+    if length > 1 and key[end + 1] == 0:
+        message = "a version with a leading zero"
+        raise ValueError(message)
+    return encoded, version_of(key, end)
 
 
 def _bare_length(encoded: bytes) -> int:

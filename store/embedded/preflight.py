@@ -9,21 +9,15 @@ from __future__ import annotations
 
 import os
 import stat
-import struct
 from pathlib import Path
-from typing import NamedTuple
 
 import lmdb.verify
 
 from domain.errors import Corrupt, StoreUnavailable
+from store.embedded.metas import MetaPage, newest_meta
 from store.os_errors import unavailable
 
 DATA_FILE = "data.mdb"
-_MAGIC = 0xBEEFC0DE
-_DATA_VERSION = 1
-_PAGE_HEADER = 16
-_META = struct.Struct("=IIQQ48s48sQQ")
-_PAGE_SIZES = (4096, 8192, 16384, 32768, 65536, 2048, 1024, 512)
 
 BLANK_BYTES_MAX = 64 << 10
 """No creation writes more before the marker is there."""
@@ -34,17 +28,6 @@ NETWORK_FILE_SYSTEMS = frozenset(
     "fuse fuse.sshfs fuse.glusterfs fuse.ceph fuse.s3fs fuse.rclone fuse.beegfs ocfs2 gfs gfs2 "
     "panfs wekafs".split()
 )
-
-
-class MetaPage(NamedTuple):
-    """
-    What one of the two meta pages says about the file.
-    """
-
-    page_size: int
-    map_size: int
-    last_page: int
-    transaction: int
 
 
 def check_data_file(
@@ -94,46 +77,6 @@ def structure_problems(path: Path) -> list[str]:
     except lmdb.verify.VerifyError as error:
         return [str(error)]
     return [str(problem) for problem in found]
-
-
-def newest_meta(path: Path) -> MetaPage:
-    """
-    Return the meta page that the engine would choose.
-
-    Raises:
-        Corrupt: There is no sound one.
-        StoreUnavailable: The file can't be read.
-    """
-    try:
-        with path.open("rb") as file:
-            head = file.read(max(_PAGE_SIZES) + _PAGE_HEADER + _META.size)
-    except OSError as error:
-        raise unavailable(path, error) from None
-    first = _meta_at(head, 0, path)
-    sizes = (first.page_size,) if first else _PAGE_SIZES
-    others = (_meta_at(head, size, path) for size in sizes)
-    found = [meta for meta in (first, *others) if meta is not None]
-    if not found:
-        raise Corrupt("foreign", None, "an LMDB data file", "no meta page", str(path))
-    return max(found, key=lambda meta: meta.transaction)
-
-
-def _meta_at(head: bytes, offset: int, path: Path) -> MetaPage | None:
-    """
-    Read a meta page, None when there is none.
-    """
-    start = offset + _PAGE_HEADER
-    if len(head) < start + _META.size:
-        return None
-    magic, version, _, map_size, free, _, last_page, transaction = _META.unpack_from(head, start)
-    if magic != _MAGIC:
-        return None
-    if version != _DATA_VERSION:
-        raise Corrupt("newer", None, f"LMDB data version {_DATA_VERSION}", version, str(path))
-    (page_size,) = struct.unpack_from("=I", free)
-    if page_size not in _PAGE_SIZES:
-        return None
-    return MetaPage(page_size, map_size, last_page, transaction)
 
 
 def _refuse_lost_file(path: Path, log_id: str | None) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tools.torture import bad_snapshots, damage, kills, power, system_calls, tampering
-from tools.torture.__main__ import REPO, table
+from tools.torture.__main__ import LEDGER, REPO, Harness, page, row_of, run_harness
+from tools.torture.batches import Ledger
+from tools.torture.outcome import Outcome
 
 
 @pytest.mark.slow
@@ -107,7 +109,7 @@ def test_a_kill_at_a_system_call_loses_nothing(tmp_path: Path) -> None:
     """
     Promises 1 and 3; `make torture` kills at every call.
     """
-    outcome = system_calls.run(tmp_path, step=60)
+    outcome = system_calls.run(tmp_path, tries=6)
 
     assert 0 == outcome.violations, outcome.first
     assert outcome.tries >= 2
@@ -117,7 +119,27 @@ def test_the_published_page_is_what_the_program_writes_around_its_rows() -> None
     """
     What was found and how to run it must survive the next run, which writes the page anew.
     """
-    published = (REPO / "RELIABILITY.md").read_text()
-    rows = [line for line in published.splitlines() if line.startswith("| P")]
+    assert (REPO / "RELIABILITY.md").read_text() == page(Ledger(LEDGER))
 
-    assert published == table(rows)
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    """
+    The long forms take hours; what has been tried counts, and nothing is tried twice.
+    """
+    asked = []
+
+    def run(_place: Path, tries: int, first: int, is_sabotaged: bool) -> Outcome:
+        asked.append((first, tries, is_sabotaged))
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return Outcome(tries=tries, violations=int(is_sabotaged))
+
+    harness = Harness("each", "P0", "nothing", run, short=5, long=25, batch=10)
+    with pytest.raises(KeyboardInterrupt):
+        run_harness(harness, 25, Ledger(tmp_path / "ledger"))
+    assert run_harness(harness, 25, Ledger(tmp_path / "ledger"))
+
+    assert [(0, 5, True), (0, 10, False), (10, 10, False)] == asked[:3]
+    assert [(10, 10, False), (20, 5, False)] == asked[3:]
+    row = row_of(harness, Ledger(tmp_path / "ledger"))
+    assert "| P0 | nothing | 25 | 0 | < 12 % | caught |" in row

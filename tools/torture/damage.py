@@ -8,40 +8,62 @@ a prefix of the truth, or an error.
 
 from __future__ import annotations
 
-import json
+import contextlib
 import random
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+import signal
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
+from domain.envelope import Envelope
 from domain.errors import Corrupt, XceError
+from store.backup import backup
+from store.embedded.preflight import DATA_FILE
 from store.log import EventLog
-from store.verify import verify, verify_here
+from store.verify import verify_here
+from tools.torture.children import Answer, Child, stop_server
 from tools.torture.outcome import Outcome
 from tools.torture.workload import fill
 
 SECTOR, PAGE = 512, 4096
 KINDS = ("bit", "byte", "sector", "page", "swap", "double", "cut")
-TIMEOUT_S = 60
-REPO = Path(__file__).resolve().parent.parent.parent
+READ, VERIFY = "read", "verify"
+SHAPES = {
+    "as written": (5, 12, False), "compact": (5, 12, True), "large and compact": (6, 40, True),
+}  # fmt: skip
+"""Commits and jobs of the logs that are damaged, and whether they have no free pages, damage of
+which does no harm."""
+TURNS = (*("compact",) * 6, "as written", "large and compact")
+"""Whose turn it is. The large log takes three times as long as the small ones."""
+STREAMS_READ = 4
+DRAWS, NEAR = 5, 8
+
+
+def somewhere(data: bytearray, chance: random.Random) -> int:
+    """
+    Draw a place, preferably one where there is something: most of a small log is empty.
+    """
+    place = chance.randrange(len(data))
+    for _ in range(DRAWS - 1):
+        if any(data[max(0, place - NEAR) : place + NEAR]):
+            break
+        place = chance.randrange(len(data))
+    return place
 
 
 def flip_bit(data: bytearray, chance: random.Random) -> None:
     """
-    Flip one bit anywhere.
+    Flip one bit.
     """
-    bit = chance.randrange(len(data) * 8)
-    data[bit // 8] ^= 1 << bit % 8
+    data[somewhere(data, chance)] ^= 1 << chance.randrange(8)
 
 
 def set_byte(data: bytearray, chance: random.Random) -> None:
     """
     Overwrite one byte.
     """
-    data[chance.randrange(len(data))] = chance.randrange(256)
+    data[somewhere(data, chance)] = chance.randrange(256)
 
 
 def zero_sector(data: bytearray, chance: random.Random) -> None:
@@ -111,22 +133,41 @@ def run(
         sabotage: Read without comparing checksums.
     """
     chance = random.Random(seed)  # noqa: S311 - a seed, to repeat it
-    original = directory / "original"
-    with EventLog.create(original, log_id="the-log") as log:
-        fill(log, commits=6, jobs=40)
-    content = (original / "data.mdb").read_bytes()
     outcome = Outcome()
-    with Prober(directory, original, sabotage=sabotage) as prober:
+    with contextlib.ExitStack() as stack:
+        probers = {
+            name: stack.enter_context(
+                Prober(directory / "copy" / name, _original(directory, name), sabotage=sabotage)
+            )
+            for name in SHAPES
+        }
         for number in range(tries):
+            # Kinds and shapes take turns, so that each kind meets each shape.
             kind = kinds[number % len(kinds)]
-            data = bytearray(content)
+            prober = probers[TURNS[number // len(kinds) % len(TURNS)]]
+            data = bytearray(prober.content)
             DAMAGE[kind](data, chance)
             outcome.tries += 1
             answer = prober.probe(kind, bytes(data))
             outcome.saw(f"{kind}: {answer}")
             if answer.startswith(("silent", "killed", "hung")):
                 outcome.violated(f"{kind}, seed {seed}, try {number}: {answer}")
+    stop_server()
     return outcome
+
+
+def _original(directory: Path, name: str) -> Path:
+    """
+    Make one of the logs that are damaged.
+    """
+    commits, jobs, is_compact = SHAPES[name]
+    path = directory / "original" / name
+    with EventLog.create(path, log_id="the-log") as log:
+        fill(log, commits=commits, jobs=jobs)
+    if not is_compact:
+        return path
+    backup(path, path.with_name(f"{name}, copied"))
+    return path.with_name(f"{name}, copied")
 
 
 class Prober:
@@ -135,16 +176,16 @@ class Prober:
     """
 
     def __init__(self, directory: Path, original: Path, *, sabotage: bool) -> None:
-        self._directory = directory / "copy"
+        self._directory = directory
         self._original = original
-        self._sabotage = "sabotage" if sabotage else ""
-        self._child: subprocess.Popen[str] | None = None
+        self._child = Child(_prepare, directory, original, sabotage)
+        self.content = (original / DATA_FILE).read_bytes()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end()
+        self._child.end()
 
     def probe(self, kind: str, data: bytes) -> str:
         """
@@ -152,85 +193,76 @@ class Prober:
         """
         shutil.rmtree(self._directory, ignore_errors=True)
         shutil.copytree(self._original, self._directory)
-        (self._directory / "data.mdb").write_bytes(data)
-        child = self._child or self._start()
-        assert child.stdin is not None
-        assert child.stdout is not None
-        try:
-            child.stdin.write("\n")
-            child.stdin.flush()
-            answer = child.stdout.readline()
-        except BrokenPipeError:
-            answer = ""
-        return str(json.loads(answer)) if answer else self._after_death(child, kind)
+        (self._directory / DATA_FILE).write_bytes(data)
+        answer = self._child.ask(READ)
+        return answer if isinstance(answer, str) else self._after_death(kind, answer)
 
-    def _after_death(self, child: subprocess.Popen[str], kind: str) -> str:
+    def _after_death(self, kind: str, status: int) -> str:
         """
         Say whether a reader was allowed to die.
 
         Swapped or doubled pages may make the engine abort the process that reads. A file that was
-        cut must never: its size is looked at first. The one who verifies always tells.
+        cut must never: its size is looked at first. The one who verifies always tells: he walks the
+        structure before the engine sees it, and what kills him all the same is a finding.
         """
-        status = child.wait(timeout=TIMEOUT_S)
-        self._end()
-        if kind == "cut" or status >= 0 or verify(self._directory, decoded=False).is_good:
+        if kind == "cut" or status >= 0 or status == -signal.SIGKILL:
+            return f"killed the reader with {status}"
+        answer = self._child.ask(VERIFY)
+        if answer == "good":
             return f"killed the reader with {status}"
         return "engine aborted, named by verify"
 
-    def _start(self) -> subprocess.Popen[str]:
-        """
-        Start a child.
-        """
-        arguments = [sys.executable, "-m", "tools.torture.damage", str(self._directory)]
-        self._child = subprocess.Popen(
-            [*arguments, str(self._original), self._sabotage], cwd=REPO, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        return self._child
 
-    def _end(self) -> None:
-        """
-        End the child.
-        """
-        if self._child is not None:
-            self._child.kill()
-            self._child.wait()
-            for pipe in (self._child.stdin, self._child.stdout):
-                if pipe is not None:
-                    pipe.close()
-            self._child = None
-
-
-def probe_here(directory: Path, truth: list[object]) -> str:
+def _prepare(directory: Path, original: Path, sabotage: bool) -> Answer:  # noqa: FBT001
     """
-    Read a damaged copy in this process; say what came of it.
+    Be the child: know the truth, and read or verify the copy.
+    """
+    if sabotage:
+        skip_checks()
+    with EventLog.open(original, writable=False) as log:
+        truth = list(log.read())
+
+    def answer(question: str) -> str:
+        if question == READ:
+            return probe_here(directory, truth)
+        return "good" if verify_here(directory, decoded=False).is_good else "bad"
+
+    return answer
+
+
+def probe_here(directory: Path, truth: list[Envelope]) -> str:
+    """
+    Read a damaged copy in this process, all events and some streams; say what came of it.
     """
     try:
         with EventLog.open(directory, writable=False) as log:
-            read: list[object] = []
-            for envelope in log.read():
-                read.append(envelope)
-                if envelope != truth[len(read) - 1]:
-                    return f"silent change at {len(read)}"
+            count = 0
+            for count, envelope in enumerate(log.read(), 1):
+                if envelope != truth[count - 1]:
+                    return f"silent change at {count}"
+            is_short = count < len(truth)
+            for stream in _some_streams(truth):
+                expected = [envelope for envelope in truth if envelope.stream == stream]
+                found = list(log.read_stream(stream))
+                is_short = is_short or len(found) < len(expected)
+                if any(envelope not in expected for envelope in found):
+                    return f"silent change of {stream}"
         report = verify_here(directory, decoded=False)
     except Corrupt as error:
         return f"named {error.kind}"
     except XceError as error:
         return f"refused {type(error).__name__}"
-    if len(read) < len(truth):
-        return "silent loss" if report.is_good else "named by verify"
-    return "harmless" if report.is_good else "named by verify"
+    if not report.is_good:
+        return "named by verify"
+    return "silent loss" if is_short else "harmless"
 
 
-def serve(directory: Path, original: Path, lines: Iterator[str], answers: IO[str]) -> None:
+def _some_streams(truth: list[Envelope]) -> list[str]:
     """
-    Probe the copy for every line that comes in.
+    Return some streams from all over a log.
     """
-    with EventLog.open(original, writable=False) as log:
-        truth: list[object] = list(log.read())
-    for _ in lines:
-        answers.write(json.dumps(probe_here(directory, truth)) + "\n")
-        answers.flush()
+    streams = list(dict.fromkeys(envelope.stream for envelope in truth))
+    return streams[:: max(1, len(streams) // STREAMS_READ)]
 
 
 def skip_checks() -> None:
@@ -245,9 +277,3 @@ def skip_checks() -> None:
     for module in (frames, reader):
         vars(module)["check_crc"] = compare_nothing
     vars(frames)["check_digest"] = compare_nothing
-
-
-if __name__ == "__main__":
-    if "sabotage" in sys.argv[3:]:
-        skip_checks()
-    serve(Path(sys.argv[1]), Path(sys.argv[2]), iter(sys.stdin), sys.stdout)

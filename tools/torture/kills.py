@@ -8,11 +8,11 @@ returned; the sabotage is to acknowledge before.
 
 from __future__ import annotations
 
-import multiprocessing
 import random
+import shutil
 import time
-from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 from domain.errors import Conflict, XceError
@@ -20,11 +20,17 @@ from domain.events.jobs import JobHeld
 from store import lock
 from store.log import EventLog
 from store.verify import verify_here
+from tools.torture.children import context, stop_server
 from tools.torture.outcome import Outcome
 from tools.torture.workload import stamped
 
 UNLOCKED = "unlocked"
 EARLY = "before the commit"
+KILLS_PER_LOG = 100
+"""After so many kills a log is verified whole and the next one begun: they stay small."""
+SIZES = (1, 1, 1, 1, 2, 2, 5, 5, 20, 40, 150, 900)
+READ_BACK = 300
+"""How many events before the last acknowledged one are read after each kill."""
 
 
 def write(directory: str, seed: int, acknowledge: Connection, when: str) -> None:
@@ -36,7 +42,7 @@ def write(directory: str, seed: int, acknowledge: Connection, when: str) -> None
     position = log.head()
     acknowledge.send(0)
     while True:
-        count = chance.choice((1, 1, 2, 5, 40, 900))
+        count = chance.choice(SIZES)
         events = [
             stamped(f"job:{position + each:010d}", 1, JobHeld(), ends_step=each == count)
             for each in range(1, count + 1)
@@ -52,48 +58,84 @@ def run(directory: Path, *, kills: int, seed: int, sabotage: bool = False) -> Ou
     """
     Kill a writer so many times; return what was seen.
     """
-    chance = random.Random(seed)  # noqa: S311 - a seed, to repeat it
     outcome = Outcome()
-    when = EARLY if sabotage else "after the commit"
-    # Forked from a server that has imported everything and opened nothing.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tools.torture.kills"])
-    EventLog.create(directory, log_id="the-log").close()
-    last = 0
-    for number in range(kills):
-        ours, theirs = context.Pipe(duplex=False)
-        arguments = (str(directory), seed + number, theirs, when)
-        writer = context.Process(target=write, args=arguments)
-        writer.start()
-        theirs.close()
-        before = outcome.counts["acknowledged"]
-        last = max(last, *_receive(ours, chance.randrange(1, 20), outcome))
-        time.sleep(chance.uniform(0, 0.004))
-        writer.kill()
-        writer.join()
-        # What stood in the pipe when it died was acknowledged all the same.
-        last = max([last, *_receive(ours, None, outcome)])
-        ours.close()
-        outcome.tries += 1
-        if outcome.counts["acknowledged"] == before:
-            outcome.violated(f"the writer did not start after kill {number}")
-        _check(
-            directory,
-            last,
-            outcome,
-            is_whole=number % max(10, kills // 10) == 0 or number == kills - 1,
+    starter = context()
+    for first in range(0, kills, KILLS_PER_LOG):
+        log = directory / str(first)
+        EventLog.create(log, log_id="the-log").close()
+        _Killer(starter, log, outcome, EARLY if sabotage else "").run(
+            seed + first, min(KILLS_PER_LOG, kills - first)
         )
+        if not (report := verify_here(log, decoded=False)).is_good:
+            outcome.violated(f"seed {seed + first}: {report.first_problem}")
+        shutil.rmtree(log)
     stop_server()
     return outcome
 
 
-def stop_server() -> None:
+class _Killer:
     """
-    End the processes that multiprocessing would leave running to our own end.
+    Kill the writers of one log, one after the other.
     """
-    # The standard library has no public way to end them.
-    for helper in (forkserver._forkserver, resource_tracker._resource_tracker):  # noqa: SLF001
-        getattr(helper, "_stop")()  # noqa: B009
+
+    def __init__(
+        self, starter: ForkServerContext, directory: Path, outcome: Outcome, when: str
+    ) -> None:
+        self._starter = starter
+        self._directory = directory
+        self._outcome = outcome
+        self._when = when
+        self._last = 0
+
+    def run(self, seed: int, kills: int) -> None:
+        """
+        Kill so many.
+        """
+        chance = random.Random(seed)  # noqa: S311 - a seed, to repeat it
+        for number in range(seed, seed + kills):
+            acknowledged = self._kill(number, chance)
+            self._outcome.tries += 1
+            if not acknowledged:
+                self._outcome.violated(f"the writer did not start after kill {number}")
+            self._check()
+
+    def _kill(self, seed: int, chance: random.Random) -> int:
+        """
+        Start a writer and kill it; return how many acknowledgements it gave.
+        """
+        ours, theirs = self._starter.Pipe(duplex=False)
+        arguments = (str(self._directory), seed, theirs, self._when)
+        writer = self._starter.Process(target=write, args=arguments)
+        writer.start()
+        theirs.close()
+        before = self._outcome.counts["acknowledged"]
+        said = _receive(ours, chance.randrange(1, 20), self._outcome)
+        time.sleep(chance.uniform(0, 0.004))
+        writer.kill()
+        writer.join()
+        # What stood in the pipe when it died was acknowledged all the same.
+        self._last = max([self._last, *said, *_receive(ours, None, self._outcome)])
+        ours.close()
+        return self._outcome.counts["acknowledged"] - before
+
+    def _check(self) -> None:
+        """
+        Hold the log against the acknowledgements: nothing lost, no half commit, no gap.
+        """
+        try:
+            with EventLog.open(self._directory, writable=False) as log:
+                head = log.head()
+                envelopes = list(log.read(after=max(0, self._last - READ_BACK)))
+        except XceError as error:
+            self._outcome.violated(error.text())
+            return
+        if head < self._last:
+            self._outcome.violated(f"{self._last} was acknowledged, the log ends at {head}")
+        if envelopes and not envelopes[-1].ends_step:
+            self._outcome.violated(f"half a commit at the end, {head}")
+        positions = [envelope.position for envelope in envelopes]
+        if positions and positions != list(range(positions[0], head + 1)):
+            self._outcome.violated(f"a gap before {head}")
 
 
 def _receive(pipe: Connection, count: int | None, outcome: Outcome) -> list[int]:
@@ -108,23 +150,6 @@ def _receive(pipe: Connection, count: int | None, outcome: Outcome) -> list[int]
     except (EOFError, OSError):
         pass
     return received
-
-
-def _check(directory: Path, acknowledged: int, outcome: Outcome, *, is_whole: bool) -> None:
-    """
-    Hold the log against the acknowledgements: nothing lost, no half commit, no gap, all of it good.
-    """
-    try:
-        if is_whole and not (report := verify_here(directory, decoded=False)).is_good:
-            outcome.violated(str(report.first_problem))
-        with EventLog.open(directory, writable=False) as log:
-            envelopes = list(log.read(after=max(0, acknowledged - 1000)))
-            if log.head() < acknowledged:
-                outcome.violated(f"{acknowledged} was acknowledged, the log ends at {log.head()}")
-            if envelopes and not envelopes[-1].ends_step:
-                outcome.violated(f"half a commit at the end, {log.head()}")
-    except XceError as error:
-        outcome.violated(error.text())
 
 
 def contend(directory: str, number: int, says: Connection, has_no_lock: str) -> None:
@@ -164,15 +189,14 @@ def race(directory: Path, *, tries: int, sabotage: bool = False) -> Outcome:
     seconds.
     """
     outcome = Outcome()
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tools.torture.kills"])
+    starter = context()
     EventLog.create(directory, log_id="the-log").close()
     for number in range(tries):
         pipes, processes = [], []
         for side in (0, 1):
-            ours, theirs = context.Pipe(duplex=False)
+            ours, theirs = starter.Pipe(duplex=False)
             arguments = (str(directory), 2 * number + side, theirs, UNLOCKED if sabotage else "")
-            processes.append(context.Process(target=contend, args=arguments))
+            processes.append(starter.Process(target=contend, args=arguments))
             pipes.append(ours)
         for process in processes:
             process.start()

@@ -5,62 +5,70 @@ Kill the scripted writer at every single system call that writes, syncs or renam
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
+from collections import Counter
 from pathlib import Path
 
+from tools.torture.children import stop_server
+from tools.torture.injection import Ran, run_traced
 from tools.torture.outcome import Outcome
-from tools.torture.power import REPO, examine
+from tools.torture.power import digests_of, examine, script
 
-CALLS = "pwrite64,pwritev,writev,fdatasync,fsync,ftruncate,rename,link,unlink,openat"
+CALLS = "write,pwrite64,pwritev,writev,fdatasync,fsync,ftruncate,rename,link,unlink,openat,mkdir"
+KILLED = -9
 
 
-def count_calls(directory: Path) -> int:
+def run(directory: Path, *, tries: int, seed: int = 0, sabotage: bool = False) -> Outcome:
     """
-    Return how many such calls the scripted writer makes on files of its own.
-    """
-    trace = directory / "trace"
-    _run(directory / "count", ["-o", str(trace), "-e", f"trace={CALLS}"])
-    count = len(trace.read_text().splitlines())
-    trace.unlink()
-    return count
-
-
-def run(directory: Path, *, step: int, sabotage: bool = False) -> Outcome:
-    """
-    Kill at every call, or at every so many-th; hold what is left against what was acknowledged.
+    Kill at so many calls, evenly spread over all; with as many tries as calls at each of them.
 
     Args:
         directory: An empty place.
-        step: 1 for every call.
-        sabotage: Pretend that one more commit had been acknowledged.
+        tries: How many; beyond the last call it is a writer with other commits.
+        seed: What the writer's commits are drawn from.
+        sabotage: Pretend that everything had been acknowledged.
     """
     outcome = Outcome()
-    for number in range(1, count_calls(directory) + 1, step):
-        root = directory / "root"
-        shutil.rmtree(root, ignore_errors=True)
-        inject = f"inject={CALLS}:signal=SIGKILL:when={number}"
-        said = _run(root, ["-o", "/dev/null", "-e", f"trace={CALLS}", "-e", inject])
-        said = said[::-1]
-        if sabotage and said and said[0].startswith("position"):
-            said.insert(0, f"position {int(said[0].split()[1]) + 4}")
-        outcome.tries += 1
-        answer = examine(root, said)
-        outcome.saw(answer.partition(":")[0])
-        if answer.startswith("bad"):
-            outcome.violated(f"killed at call {number}: {answer}")
+    while outcome.tries < tries:
+        calls, everything = _undisturbed(directory / "root", directory / "trace", seed)
+        step = max(1, len(calls) // (tries - outcome.tries))
+        for kind, number in calls[::step][: tries - outcome.tries]:
+            options = ["-o", "/dev/null", "-e", f"trace={kind}",
+                       "-e", f"inject={kind}:signal=SIGKILL:when={number}"]  # fmt: skip
+            ran = _run(directory / "root", seed, options)
+            said = everything if sabotage else ran.said
+            outcome.tries += 1
+            if ran.status != KILLED:
+                outcome.violated(f"not killed at {kind} number {number}: status {ran.status}")
+            answer = examine(directory / "root", said, digests_of(everything), is_decoded=True)
+            outcome.saw(answer.partition(":")[0])
+            if answer.startswith("bad"):
+                outcome.violated(f"killed at {kind} number {number}, seed {seed}: {answer}")
+        seed += 1
+    stop_server()
     return outcome
 
 
-def _run(root: Path, options: list[str]) -> list[str]:
+def _undisturbed(root: Path, trace: Path, seed: int) -> tuple[list[tuple[str, int]], list[str]]:
     """
-    Run the scripted writer under strace; return its acknowledgements.
+    Return the calls that the writer makes on files of its own, each with its number among those of
+    its kind, and all that the writer acknowledges.
     """
+    ran = _run(root, seed, ["-o", str(trace), "-e", f"trace={CALLS}"])
+    counts: Counter[str] = Counter()
+    calls = []
+    for line in trace.read_text().splitlines():
+        kind, is_call, _ = line.partition("(")
+        if is_call and kind in CALLS.split(","):
+            counts[kind] += 1
+            calls.append((kind, counts[kind]))
+    trace.unlink()
+    return calls, ran.said
+
+
+def _run(root: Path, seed: int, options: list[str]) -> Ran:
+    """
+    Run the scripted writer under strace in an empty place.
+    """
+    shutil.rmtree(root, ignore_errors=True)
     root.mkdir()
-    done = subprocess.run(
-        ["strace", "-qq", "-P", root / "log", "-P", root / "log/data.mdb", "-P", root / "log/LOCK",
-         "-P", root / "log/STORE", "-P", root / "log/.STORE.new", "-P", root / "snapshots",
-         *options, sys.executable, "-m", "tools.torture.power", "script", str(root)],
-        cwd=REPO, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    return done.stdout.splitlines()
+    return run_traced(script, (root, seed), options=options)

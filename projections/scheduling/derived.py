@@ -15,7 +15,7 @@ from projections.scheduling.state import State
 CACHES: Final = frozenset(
     (
         # Looked up again when they are missing.
-        "requests wanted signatures volatile parsed timed_hosts session_us runs_moved "
+        "requests wanted signatures told_status volatile parsed timed_hosts session_us runs_moved "
         # Hints of what a session must look at: they may hold more than is needed.
         "timers unchecked unready over_limit demands put_back windows_open run_windows_open "
         # Compared in parts of their own, or not derived.

@@ -10,6 +10,7 @@ from domain.allocations import Allocation
 from domain.cluster import ClusterSettings
 from domain.errors import InvariantBroken, NotFound
 from domain.ids import job_stream
+from domain.reasons import PendReason
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.records import (
     JobRecord,
@@ -42,6 +43,8 @@ class Lookups(Watches):
         }
         self.signatures: dict[int, tuple[object, ...]] = {}
         self.members: dict[int, int] = {}
+        # Why hosts take no jobs, with the count of changes that it was worked out at.
+        self.told_status: tuple[int, tuple[PendReason, ...]] | None = None
 
     def settings(self) -> ClusterSettings:
         """

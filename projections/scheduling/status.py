@@ -29,7 +29,10 @@ def with_status(reasons: tuple[PendReason, ...], state: State) -> tuple[PendReas
     """
     Return a placement's reasons after those of hosts that take no jobs; never empty.
     """
-    return (*status_of_hosts(state), *reasons)
+    status = state.capacity.status
+    if state.told_status is None or state.told_status[0] != status:
+        state.told_status = (status, tuple(status_of_hosts(state)))
+    return (*state.told_status[1], *reasons)
 
 
 def status_of_hosts(state: State) -> list[PendReason]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -204,10 +205,19 @@ def spans_of(hosts: Column, available: Column) -> tuple[HostSpan, ...]:
     amounts = available[hosts]
     cuts = np.flatnonzero((np.diff(hosts) != 1) | (np.diff(amounts) != 0)) + 1
     edges = [0, *cuts.tolist(), len(hosts)]
-    return tuple(
-        HostSpan(first=int(hosts[start]), hosts=stop - start, available_milli=int(amounts[start]))
-        for start, stop in pairwise(edges)
-    )
+    firsts, amounts_of = hosts[edges[:-1]].tolist(), amounts[edges[:-1]].tolist()
+    lengths = [stop - start for start, stop in pairwise(edges)]
+    return tuple(map(_span, firsts, lengths, amounts_of))
+
+
+# hot: a week of UB-HPC on its slurm.conf; the same spans come again and again, and a model costs
+# ten times as much as finding one.
+@lru_cache(maxsize=1 << 16)
+def _span(first: int, hosts: int, available_milli: int) -> HostSpan:
+    """
+    Return a span, one object for equal ones.
+    """
+    return HostSpan(first=first, hosts=hosts, available_milli=available_milli)
 
 
 def status_reasons(capacity: Capacity, causes: list[tuple[ReasonCode, Mask]]) -> list[PendReason]:

@@ -79,6 +79,16 @@ class Reader:
         with self.environment.read() as transaction:
             return self._head(transaction, transaction.id())
 
+    def glance(self) -> tuple[int, int]:
+        """
+        Return the number of the commit that a reader sees now, and where the log ends in it.
+        """
+        if not self.is_there:
+            return self.environment.last_transaction(), 0
+        with self.environment.read() as transaction:
+            number = transaction.id()
+            return number, self._head(transaction, number).position
+
     def _head(self, transaction: lmdb.Transaction, last_commit: int) -> Head:
         """
         Return where the log ends in a transaction; the last frame is checked unless we wrote it

@@ -54,18 +54,18 @@ class EmbeddedSubscription(Subscription["EmbeddedApplicationRecorder"]):
                 self._next += 1
                 return self._batch[self._next - 1]
             self._wake.clear()
-            seen = self._environment.last_transaction()
-            self._batch, self._next = self._read(), 0
+            seen, head = self._recorder.journal.glance()
+            self._batch, self._next = self._read(head), 0
             if not self._batch:
                 self._wait(seen)
         self._release()
         raise StopIteration
 
-    def _read(self) -> Sequence[Notification]:
+    def _read(self, head: int) -> Sequence[Notification]:
         """
-        Read what is new, and remember how far, so that what was filtered out is not scanned again.
+        Read what is new up to the head, and remember how far, so that what was filtered out is not
+        scanned again.
         """
-        head = self._recorder.max_notification_id() or 0
         if head <= self._scanned:
             return ()
         found = self._recorder.select_notifications(
@@ -77,6 +77,10 @@ class EmbeddedSubscription(Subscription["EmbeddedApplicationRecorder"]):
     def _wait(self, seen: int) -> None:
         """
         Wait until somebody commits or the subscription is stopped.
+
+        A commit can be heard of before it can be read: the engine writes the meta page, which the
+        doorbell looks at, and only then tells readers. So *seen* is what our reader saw, not what
+        the doorbell said: that way a commit in between ends the waiting instead of being missed.
         """
         delay = DELAY_MIN_S
         while not self._has_been_stopped and not self._wake.wait(delay):

@@ -68,6 +68,26 @@ def test_two_processes_write_and_one_follows(recorder: EmbeddedApplicationRecord
         assert list(range(1, 101)) == versions
 
 
+@pytest.mark.needs_program("strace")
+def test_a_commit_that_is_heard_of_before_it_can_be_read_is_delivered(recorder) -> None:
+    """
+    The engine writes its meta page before it tells readers; a writer that is slow between the two
+    was heard, not seen, and never waited for again. Here each of its writes takes 50 ms longer.
+    """
+    command = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=pwrite64",
+               "-e", "inject=pwrite64:delay_exit=50000",
+               sys.executable, "-c", WRITER.replace("101", "6"), recorder.environment.path,
+               "one"]  # fmt: skip
+    with recorder.subscribe() as subscription:
+        guard = threading.Timer(30.0, subscription.stop)
+        guard.start()
+        with subprocess.Popen(command, cwd=REPO):
+            seen = [next(subscription).id for _ in range(5)]
+        guard.cancel()
+
+    assert [1, 2, 3, 4, 5] == seen
+
+
 def test_what_is_committed_while_the_subscription_is_made_is_delivered(recorder) -> None:
     """
     The library's own base class starts to listen too late and then waits for the next commit.

@@ -40,13 +40,16 @@ def status_of_hosts(state: State) -> list[PendReason]:
     Return the reasons of hosts that take no jobs; the first cause that holds counts, in LSF's
     order: left, unreachable, outside its windows, closed, exclusive, locked, just used.
     """
-    hosts = state.capacity.hosts
-    masks = {code: np.zeros(hosts, np.bool_) for code in STATUS_CODES}
-    for worker in state.hosts:
-        code = _status_code(state, worker)
+    capacity = state.capacity
+    shut = np.flatnonzero(~capacity.takes_jobs).tolist()
+    if capacity.hosts and not shut:
+        return []
+    masks = {code: np.zeros(capacity.hosts, np.bool_) for code in STATUS_CODES}
+    for number in shut:
+        code = _status_code(state, state.hosts[number])
         if code is not None:
-            masks[code][worker.number] = True
-    return status_reasons(state.capacity, list(masks.items()))
+            masks[code][number] = True
+    return status_reasons(capacity, list(masks.items()))
 
 
 def _status_code(state: State, worker: WorkerRecord) -> ReasonCode | None:

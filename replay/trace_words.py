@@ -131,7 +131,7 @@ def _hosts(line: Line) -> str:
 
 
 def _why(line: Line) -> str:
-    words = TEXTS[ReasonCode(line.code)].format(resource="") if line.code else ""
+    words = TEXTS[ReasonCode(line.code)].format(resource=line.name) if line.code else ""
     return f"{words} ({line.detail})" if line.detail else words
 
 
@@ -253,8 +253,9 @@ def outcome_text(outcome: Outcome) -> str:
 
 def _outcome_lines(outcome: Outcome, units: Writing) -> Iterator[str]:
     yield f"{INDENT}outcome: {outcome_text(outcome)}"
-    for code, resource, detail in outcome.reasons:
-        yield f"{INDENT * 2}{_reason(code, resource, detail)}"
+    yield from _whole(outcome)
+    for name, milli in outcome.shared:
+        yield f"{INDENT * 2}shared: {name} {units.amount(name, milli)}"
     for host in outcome.hosts:
         yield f"{INDENT * 2}{_outcome_host(host, units)}"
     for rest in outcome.rest:
@@ -262,6 +263,16 @@ def _outcome_lines(outcome: Outcome, units: Writing) -> Iterator[str]:
             _counted(rest.tasks, "task")
         )  # fmt: skip
         yield f"{INDENT * 2}and {_counted(rest.hosts, 'more host')}: {what}"
+
+
+def _whole(outcome: Outcome) -> Iterator[str]:
+    """
+    Yield the reasons of the whole job that aren't told yet.
+    """
+    for reason in outcome.reasons:
+        words = _reason(*reason)
+        if words != outcome.why:
+            yield f"{INDENT * 2}{words}"
 
 
 def _reason(code: str, resource: str, detail: str) -> str:
@@ -288,5 +299,4 @@ def _passed_lines(passed: Passed, units: Writing) -> Iterator[str]:
     which = f"session {session.number}" if session.is_recorded else "a session without decisions"
     yield f"{INDENT}since then: {which}, {units.time(session.time_us)}"
     yield f"{INDENT * 2}{outcome_text(passed.outcome)}"
-    for code, resource, detail in passed.outcome.reasons:
-        yield f"{INDENT * 2}{_reason(code, resource, detail)}"
+    yield from _whole(passed.outcome)

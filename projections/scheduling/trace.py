@@ -135,7 +135,7 @@ class Line:
 
     Args:
         outcome: What came of it, in a word or some; "" for what never came to an end.
-        name: What it is about: a limit, an allocator, a condition.
+        name: What it is about: a limit, an allocator, a resource.
         number: Which one it is of its kind, from 1; 0 where there is only one.
         tasks: How many tasks, and of a range the most.
         count: How many: buckets, plans, victims.
@@ -229,6 +229,7 @@ class Outcome:
             count.
         limits_reached: How often a limit was what didn't suffice.
         reasons: (code, resource, detail) of reasons of the whole job.
+        shared: What it got of shared resources, resource and thousandths.
         host_count: How many hosts it got, or how many have a reason.
         hosts: The first of them.
         rest: All others, summed.
@@ -243,6 +244,7 @@ class Outcome:
     limits_reached: int = 0
     reasons: tuple[tuple[str, str, str], ...] = ()
     tasks: int = 0
+    shared: tuple[tuple[str, int], ...] = ()
     host_count: int = 0
     hosts: tuple[OutcomeHost, ...] = ()
     rest: tuple[Rest, ...] = ()

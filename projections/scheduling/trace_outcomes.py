@@ -44,6 +44,7 @@ def placed_outcome(
         verdict,
         why=f"by {allocation.allocator}{which}",
         tasks=allocation.tasks(),
+        shared=tuple((each.resource, each.milli) for each in allocation.shared),
         host_count=count,
         hosts=tuple(hosts),
         rest=rest,

@@ -42,6 +42,7 @@ class Tracing:
         settings: What is traced; others take effect at the next session.
         store: Where traces are kept.
         on_trace: Told of each trace as it is complete.
+        is_replay: Whether every session that is held is known to be recorded.
     """
 
     def __init__(
@@ -49,10 +50,13 @@ class Tracing:
         settings: TraceSettings,
         store: TraceStore,
         on_trace: Callable[[DecisionTrace], None] | None = None,
+        *,
+        is_replay: bool = False,
     ) -> None:
         self.settings = settings
         self.store = store
         self.on_trace = on_trace
+        self.is_replay = is_replay
         self._provers: dict[str, tuple[str, int]] = {}
         self._sessions = 0
 
@@ -100,7 +104,8 @@ class SessionTracing:
         self._serial = serial
         self._settings = settings
         self._state = state
-        self._mark = SessionMark(state.stored.session_number + 1, now_us)
+        number = state.stored.session_number + 1
+        self._mark = SessionMark(number, now_us, tracing.is_replay)
         self._place = 0
         self._tried: set[str] = set()
         self._overages: dict[str, Column] = {}
@@ -171,7 +176,8 @@ class SessionTracing:
         Args:
             is_complete: Whether the session ran to its end.
         """
-        self._mark.is_recorded = self._state.stored.session_number != self._begun_with
+        if self._state.stored.session_number != self._begun_with:
+            self._mark.is_recorded = True
         for job in self._waiting():
             outcome = self._why_not(job, is_complete=is_complete)
             passed = Passed(self._mark, outcome)

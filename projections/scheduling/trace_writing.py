@@ -137,7 +137,8 @@ class Tracer:
                 self._limit(budget, limits.headroom(budget), least)
         line = Line(Kind.READINESS, "may_start")
         if kept is not None:
-            line = Line(Kind.READINESS, "kept_back", code=kept.code.value, detail=kept.detail)
+            line = Line(Kind.READINESS, "kept_back", name=kept.resource, code=kept.code.value)
+            line.detail = kept.detail
         self.add(line)
 
     def _limit(self, budget: Budget, left: int | Column, least: int) -> None:

@@ -75,6 +75,14 @@ class Streams:
         return stream == job_stream(self.selector)
 
 
+def array_of(text: str) -> int | None:
+    """
+    Return the array that a selector such as 12[*] means as a whole, None for any other.
+    """
+    whole = _array.fullmatch(text)
+    return int(whole[1]) if whole else None
+
+
 def parse_selector(text: str) -> Streams:
     """
     Return the jobs that a text selects.

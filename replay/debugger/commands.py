@@ -16,23 +16,13 @@ from domain.event import event_classes
 from domain.ids import job_of_stream
 from domain.job_states import JobState
 from replay.conditions import Condition
-from replay.debugger.breakpoints import KINDS, Breakpoint, Streams, When, parse_selector, parse_stop
+from replay.debugger.breakpoints import KINDS, Breakpoint, When, parse_stop
 from replay.debugger.cursor import Cursor, ends_session, is_decision
-from replay.debugger.show import (
-    AMOUNTS,
-    TIMES,
-    Units,
-    breakpoint_lines,
-    columns,
-    event_line,
-    host_lines,
-    job_lines,
-    plain_lines,
-    printable,
-    queue_lines,
-    reason_lines,
-    state_lines,
-)
+from replay.debugger.files import OpenFiles
+from replay.debugger.show import AMOUNTS, TIMES, Units, event_line, printable
+from replay.debugger.topics import NAMED, TOPICS, Topics
+from replay.debugger.tracing import OPTIONS, Traces
+from replay.debugger.tracing import WAYS as TRACE_WAYS
 from replay.entities import changes, digest_of, entity, plain, whole
 from replay.moments import parse_moment, position_of
 
@@ -40,10 +30,6 @@ Lines = Iterator[str]
 COUNT_MAX: Final = 10**12
 ROWS: Final = 20
 WAYS: Final = ("event", "decision", "session")
-TOPICS: Final = (
-    "accounts", "breakpoints", "cluster", "documents", "event", "events", "host", "hosts", "job",
-    "jobs", "keys", "position", "queue", "queues", "reasons", "watches",
-)  # fmt: skip
 
 
 @final
@@ -66,11 +52,17 @@ class Command:
 @final
 class Commands:
     """
-    Carry commands out on a cursor; holds breakpoints, watches and units.
+    Carry commands out on a cursor; holds breakpoints, watches, units and traces.
+
+    Args:
+        cursor: Where it stands.
+        files: Opens the file that traces may go to.
     """
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: Cursor, files: OpenFiles) -> None:
         self.cursor = cursor
+        self.traces = Traces(cursor, files)
+        self.topics = Topics(self)
         self.units = Units()
         self.rows = ROWS
         self.breakpoints: dict[int, Breakpoint] = {}
@@ -107,6 +99,11 @@ class Commands:
             "units": Command(
                 f"units times {'|'.join(TIMES)}, units amounts {'|'.join(AMOUNTS)}",
                 "say how times and amounts are shown", self._units,
+            ),
+            "trace": Command(
+                "trace on all|job ID|ID[*]... [summary|full] [lines COUNT] [file PATH], "
+                "trace off|status", "write down how the sessions on the way forwards decide",
+                self._trace,
             ),
             "rows": Command("rows COUNT", "say how many rows a table has at most", self._set_rows),
         }  # fmt: skip
@@ -188,7 +185,7 @@ class Commands:
         last = self.cursor.last
         yield "before the first event" if last is None else event_line(last, self.units)
         for number, condition in self.watches.items():
-            value = self._value(condition)
+            value = self.value(condition)
             if value != self._watched.get(number):
                 self._watched[number] = value
                 yield f"watch {number}, {condition.text}: {value}"
@@ -197,7 +194,10 @@ class Commands:
         yield f"end of the log, position {self.cursor.position}"
         yield from self._stopped()
 
-    def _value(self, condition: Condition) -> str:
+    def value(self, condition: Condition) -> str:
+        """
+        Return what an expression comes to here, in words.
+        """
         value = condition.value(self.cursor.core, self.cursor.position)
         if isinstance(value, bool) or value is None:
             return "none" if value is None else str(value).lower()
@@ -243,7 +243,7 @@ class Commands:
         condition = Condition(_needed("watch", rest), field="watch")
         self._numbers += 1
         self.watches[self._numbers] = condition
-        self._watched[self._numbers] = value = self._value(condition)
+        self._watched[self._numbers] = value = self.value(condition)
         yield f"watch {self._numbers}, {condition.text}: {value}"
 
     def _unwatch(self, rest: str) -> Lines:
@@ -260,7 +260,7 @@ class Commands:
     # -- values and states
 
     def _print(self, rest: str) -> Lines:
-        yield self._value(Condition(_needed("print", rest), field="print"))
+        yield self.value(Condition(_needed("print", rest), field="print"))
 
     def _list(self, rest: str) -> Lines:
         count = _count("list", rest) if rest else self.rows
@@ -304,104 +304,12 @@ class Commands:
         self.rows = _count("rows", _needed("rows", rest))
         yield f"at most {self.rows} rows"
 
-    # -- info
-
     def _info(self, rest: str) -> Lines:
-        topic, _, name = _needed("info", rest).partition(" ")
-        name = name.strip()
-        if topic not in TOPICS:
-            raise Refused("info", f"must be one of {', '.join(TOPICS)}", topic)
-        if name and topic not in ("host", "job", "queue", "jobs", "events", "accounts"):
-            raise Refused(f"info {topic}", "takes no argument", name)
-        return self._topics(topic, name)[topic]()
+        return self.topics.show(_needed("info", rest))
 
-    def _topics(self, topic: str, name: str) -> dict[str, Callable[[], Lines]]:
-        """
-        Return what shows each topic.
-        """
-        core, units, cursor = self.cursor.core, self.units, self.cursor
-        one = {kind: lambda: self._entity(topic, _needed(f"info {topic}", name))
-               for kind in ("host", "job", "queue")}  # fmt: skip
-        all_of = {kind: lambda: plain_lines(entity(core, topic), units)
-                  for kind in ("cluster", "documents", "keys")}  # fmt: skip
-        return {
-            **one,
-            **all_of,
-            "accounts": lambda: self._accounts(name),
-            "breakpoints": lambda: breakpoint_lines(self.breakpoints.values()),
-            "event": self._event,
-            "events": lambda: self._events(_needed("info events", name)),
-            "hosts": lambda: host_lines(core, self.rows, units),
-            "jobs": lambda: self._jobs(name),
-            "position": lambda: state_lines(core, cursor.position, cursor.head, units),
-            "queues": lambda: queue_lines(core),
-            "reasons": lambda: reason_lines(core, self.rows),
-            "watches": self._watch_lines,
-        }
-
-    def _jobs(self, name: str) -> Lines:
-        """
-        Yield jobs: all, those in a state, or those that a selector names.
-        """
-        known = list(self.cursor.core.state.stored.jobs.values())
-        if name.upper() in JobState.__members__:
-            known = [job for job in known if job.state.value == name.upper()]
-        elif name:
-            selected = parse_selector(name)
-            known = [job for job in known if selected.has(job.stream)]
-        yield from job_lines(self.cursor.core, known, self.rows, self.units)
-
-    def _entity(self, kind: str, name: str) -> Lines:
-        if kind == "job" and name.endswith("[*]"):
-            yield from self._jobs(name)
-            return
-        yield from plain_lines(entity(self.cursor.core, f"{kind}:{name}"), self.units)
-
-    def _watch_lines(self) -> Lines:
-        rows = [(number, one.text, self._value(one)) for number, one in self.watches.items()]
-        yield from columns(("NUMBER", "EXPRESSION", "VALUE"), rows)
-
-    def _event(self) -> Lines:
-        last = self.cursor.last
-        if last is None:
-            yield "before the first event"
-            return
-        fields = {
-            "position": last.position, "time_us": last.time_us, "stream": last.stream,
-            "version": last.version, "kind": last.event.TYPE_CODE, "actor": last.actor,
-            "cause": last.cause, "ends_step": last.ends_step, "event": plain(last.event),
-        }  # fmt: skip
-        yield from plain_lines(fields, self.units)
-
-    def _events(self, name: str) -> Lines:
-        """
-        Yield the events of some jobs so far, the last few.
-        """
-        selected: Streams = parse_selector(name)
-        jobs = [job for job in self.cursor.core.state.stored.jobs if selected.has(job)]
-        found = [
-            one
-            for stream in jobs
-            for one in self.cursor.log.read_stream(stream)
-            if one.position <= self.cursor.position
-        ]
-        found.sort(key=lambda one: one.position)
-        if len(found) > self.rows:
-            yield f"{len(found) - self.rows} earlier ones are left out"
-        for envelope in found[-self.rows :]:
-            yield event_line(envelope, self.units)
-
-    def _accounts(self, name: str) -> Lines:
-        """
-        Yield what is charged on a host, or on all of them.
-        """
-        if name:
-            found = entity(self.cursor.core, f"host:{name}")
-            yield from plain_lines(
-                {"accounts": found["accounts"], "jobs": found["jobs"]}, self.units
-            )
-            return
-        yield from host_lines(self.cursor.core, self.rows, self.units)
+    def _trace(self, rest: str) -> Lines:
+        self.traces.units = self.units
+        return self.traces.run(rest)
 
     # -- completion
 
@@ -416,12 +324,16 @@ class Commands:
         match before:
             case []:
                 return list(self.table)
-            case ["info" | "break", "job"] | ["info", "events"]:
+            case ["trace", "on", "job", *_]:
+                return [*(job_of_stream(stream) for stream in stored.jobs), *OPTIONS]
+            case ["trace", "on", _, *_]:
+                return list(OPTIONS)
+            case ["info" | "break", "job"] | ["info", "events" | "trace"]:
                 return [job_of_stream(stream) for stream in stored.jobs]
             case ["info" | "break", "host"] | ["info", "accounts"]:
                 return list(stored.workers)
-            case ["info", "queue"]:
-                return list(stored.queues)
+            case ["info", topic] if topic in NAMED:
+                return self.topics.names(topic)
             case ["break", "event" | "decision"]:
                 return list(event_classes())
             case ["delete" | "enable" | "disable"]:
@@ -432,6 +344,8 @@ class Commands:
 
 _WORDS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("info",): TOPICS,
+    ("trace",): TRACE_WAYS,
+    ("trace", "on"): ("all", "job"),
     ("break",): KINDS,
     ("step",): WAYS,
     ("back",): WAYS,

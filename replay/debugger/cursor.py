@@ -12,6 +12,7 @@ from typing import Final, Protocol, final
 from domain.envelope import Envelope
 from domain.events.session import SessionHeld
 from projections.scheduling.core import Core
+from projections.scheduling.plugins import Plugins
 from replay.at import Ladder
 
 RECENT_KEPT: Final = 8
@@ -69,17 +70,21 @@ class Cursor:
     Args:
         log: The log; it may grow meanwhile, what is there at the beginning is what is seen.
         ladder: Gives states.
+        plugins: Pickers and allocators; the built-in ones when None.
 
-    ``last`` is the event at the position, None at 0.
+    ``last`` is the event at the position, None at 0. ``on_event`` is told of each event on the way
+    forwards, before it is applied.
     """
 
-    def __init__(self, log: DebuggedLog, ladder: Ladder) -> None:
+    def __init__(self, log: DebuggedLog, ladder: Ladder, plugins: Plugins | None = None) -> None:
         self.log = log
+        self.plugins = plugins
+        self.on_event: Callable[[Envelope], None] | None = None
         self.head = log.head()
         self._ladder = ladder
         self._recent: dict[int, bytes] = {}
         self.position = 0
-        self.core = Core()
+        self.core = Core(plugins)
         self.last: Envelope | None = None
         self.goto(0)
 
@@ -90,6 +95,8 @@ class Cursor:
         Apply one event after the other; yield each when the state is right after it.
         """
         for envelope in self.log.read(self.position, self.head):
+            if self.on_event is not None:
+                self.on_event(envelope)
             self.core.apply(envelope.stamped())
             self.position, self.last = envelope.position, envelope
             yield envelope
@@ -119,7 +126,7 @@ class Cursor:
         wanted = [one for one in self._recent if one <= position <= one + 4 * RECENT_EVENTS]
         if wanted:
             begin = max(wanted)
-            return Core.restore(self._recent[begin]), begin
+            return Core.restore(self._recent[begin], self.plugins), begin
         if position >= self.position and position - self.position < RECENT_EVENTS:
             return self.core, self.position
         found = self._ladder.at(max(0, position - RECENT_EVENTS))

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final, TextIO, final
+from typing import Final, final
 
 from domain.errors import Refused, XceError
 from replay.debugger.commands import Command, Commands
 from replay.debugger.cursor import Cursor
+from replay.debugger.files import OpenFiles
 from replay.debugger.show import columns, printable
 
 SHORT: Final = {
@@ -22,6 +23,7 @@ SHORT: Final = {
     "p": "print", "q": "quit", "s": "step",
 }  # fmt: skip
 HISTORY_SHOWN: Final = 50
+OUTPUT: Final = "output"
 
 
 @final
@@ -38,11 +40,9 @@ class Shell:
     def __init__(
         self, cursor: Cursor, write: Callable[[str], None], *, log_path: Path | None = None
     ) -> None:
-        self.commands = Commands(cursor)
+        self._files = OpenFiles(log_path)
+        self.commands = Commands(cursor, self._files)
         self._write = write
-        self._log_path = log_path
-        self._file: TextIO | None = None
-        self._file_path: Path | None = None
         self._is_echoing = False
         self.history: list[str] = []
         self.refused = 0
@@ -67,7 +67,7 @@ class Shell:
                 if self.is_over:
                     break
         finally:
-            self._close()
+            self._files.close_all()
         return self.refused
 
     def take(self, line: str) -> None:
@@ -110,45 +110,19 @@ class Shell:
 
     def _say(self, line: str) -> None:
         self._write(line)
-        if self._file is not None:
-            self._file.write(line + "\n")
-
-    def _close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-        self._file = self._file_path = None
+        file = self._files.get(OUTPUT)
+        if file is not None:
+            file.write(line + "\n")
 
     def _output(self, rest: str) -> Iterator[str]:
         if not rest:
             raise Refused("output", "needs a file, or off")
         if rest == "off":
-            self._close()
+            self._files.close(OUTPUT)
             yield "output goes to no file"
             return
-        path = self._checked(rest)
-        try:
-            opened = path.open("w", encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise Refused("output", f"can't be written: {error.strerror}", rest) from None
-        self._close()
-        self._file, self._file_path = opened, path
+        self._files.open(OUTPUT, rest)
         yield f"output goes to {rest} too"
-
-    def _checked(self, text: str) -> Path:
-        """
-        Return a file that may be written.
-
-        Raises:
-            Refused: It is open already, a part of the log, or no plain file.
-        """
-        path = Path(text).resolve()
-        if path == self._file_path:
-            raise Refused("output", "is open already", text)
-        if self._log_path is not None and path.is_relative_to(self._log_path.resolve()):
-            raise Refused("output", "must not be a part of the log", text)
-        if path.exists() and not path.is_file():
-            raise Refused("output", "must be a plain file", text)
-        return path
 
     def _echo(self, rest: str) -> Iterator[str]:
         if rest not in ("on", "off"):

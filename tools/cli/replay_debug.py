@@ -27,8 +27,9 @@ Examples:
   xce replay debug run1 --at 4711
   echo "break job 12; continue" | tr ';' '\\n' | xce replay debug run1
   xce replay debug run1 < script        the same bytes each time
+  printf 'trace on job 12\ncontinue\ninfo trace 12\n' | xce replay debug run1
 Inside: help lists the commands; step, continue, back and goto move; break, watch and until stop;
-info shows everything. On a terminal there are completion (Tab) and history.
+info shows everything, and trace writes down how sessions decide. On a terminal there are completion (Tab) and history.
 Exit status: 0; 2 when a command of a script was refused.
 """)
 @log_argument
@@ -41,11 +42,13 @@ def debug(log: Path, moment: str) -> int:
     from replay.debugger.cursor import Cursor
     from replay.debugger.shell import Shell
     from replay.moments import parse_moment, position_of
+    from replay.plugins import found_plugins
     from store.log import EventLog
 
     with EventLog.open(log, writable=False) as opened:
         position = position_of(opened, parse_moment("--at", moment), field="--at")
-        cursor = Cursor(opened, ladder_of(opened))
+        plugins = found_plugins()
+        cursor = Cursor(opened, ladder_of(opened, plugins=plugins), plugins)
         cursor.goto(position)
         shell = Shell(cursor, click.echo, log_path=opened.path)
         if sys.stdin.isatty():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import MISSING, Field, fields
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, Final
 
 from projections.scheduling.trace import (
@@ -42,6 +43,7 @@ _PARTS: Final[dict[type, dict[str, type]]] = {
 """Which fields hold more than words and numbers."""
 
 _NOTHING: Final = object()
+_LEAVES: Final = frozenset({int, str, bool})
 
 
 def _usual(one: Field[Any]) -> object:
@@ -58,6 +60,10 @@ _FIELDS: Final[dict[type, tuple[tuple[str, object], ...]]] = {
 }  # fmt: skip
 
 
+_line_values = attrgetter(*(one.name for one in fields(Line) if one.name != "rows"))
+_row_values = attrgetter(*(one.name for one in fields(Row)))
+
+
 def plain(value: Any) -> Any:
     """
     Return a trace, or a part of one, as plain data.
@@ -68,7 +74,8 @@ def plain(value: Any) -> Any:
         for name, usual in known:
             own = getattr(value, name)
             if own != usual:
-                found[name] = plain(own)
+                # hot: most are words and numbers, and a trace has thousands of them.
+                found[name] = own if type(own) in _LEAVES else plain(own)
         return found
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
@@ -103,17 +110,33 @@ def packed(trace: DecisionTrace) -> bytes:
     """
     Return a trace as bytes, without its session and what came after it.
     """
-    told = plain(trace)
-    told.pop("session", None)
-    told.pop("passed", None)
-    return json.dumps(told, separators=(",", ":")).encode()
+    told = {
+        name: plain(getattr(trace, name))
+        for name, usual in _FIELDS[DecisionTrace]
+        if name not in ("lines", "session", "passed") and getattr(trace, name) != usual
+    }
+    # Lines by their place alone: there are thousands of them, and names would be most of it.
+    lines = [
+        (*_line_values(line), [_row_values(row) for row in line.rows]) for line in trace.lines
+    ]
+    return json.dumps([told, lines], separators=(",", ":")).encode()
 
 
 def unpacked(data: bytes, session: SessionMark, passed: Passed | None) -> DecisionTrace:
     """
     Return the trace that bytes tell.
     """
-    told = json.loads(data)
+    told, lines = json.loads(data)
     trace = trace_of({**told, "session": {"number": 0, "time_us": 0}})
     trace.session, trace.passed = session, passed
+    trace.lines = [_line_of(*values) for values in lines]
     return trace
+
+
+def _line_of(kind: str, *values: Any) -> Line:
+    told = [*values[:-1], tuple(_row_of(*row) for row in values[-1])]
+    return Line(Kind(kind), *told)
+
+
+def _row_of(name: str, flags: list[str], *values: Any) -> Row:
+    return Row(name, tuple(flags), *values)

@@ -77,6 +77,7 @@ class PlanWriter:
         self._checks = checks
         self._limits = limits
         self._amounts: dict[int, Amounts] = {}
+        self._steps_of: dict[int, Mask] = {}
         self._plan = Line(Kind.PLAN)
         self._claims = 0
 
@@ -182,11 +183,10 @@ class PlanWriter:
             return
         numbers, kinds = self._hosts[places], verdicts[places]
         short = [(limit[places] < tasks) & (kinds == SHORT) for limit in self._limits]
-        cuts = (np.diff(numbers) != 1) | (np.diff(kinds) != 0)
+        cuts = (numbers[1:] != numbers[:-1] + 1) | (kinds[1:] != kinds[:-1])
         for check, mask in enumerate(short[: len(self._checks)]):
             if mask.any():
-                for column in self._columns(check):
-                    cuts |= np.diff(np.where(mask, column[numbers], -1)) != 0
+                cuts |= (mask[1:] != mask[:-1]) | (self._steps(check)[numbers[:-1]] & mask[1:])
         starts = np.concatenate(([0], np.flatnonzero(cuts) + 1))
         ends = np.append(starts[1:], len(places))
         room = self._tracer.room_for(len(starts))
@@ -194,12 +194,19 @@ class PlanWriter:
             rows = self._rows(start, numbers, short, tasks)
             self._tracer.add(self._host_line(int(kinds[start]), numbers, start, stop, rows))
 
-    def _columns(self, check: int) -> tuple[Column, ...]:
-        amounts = self._amounts.get(check)
-        if amounts is None:
+    def _steps(self, check: int) -> Mask:
+        """
+        Return after which hosts, by number, the amounts of a check are others.
+        """
+        found = self._steps_of.get(check)
+        if found is None:
             amounts = self._tracer.rows.amounts(self._checks[check], self._part)
             self._amounts[check] = amounts
-        return (amounts.total, amounts.in_use, amounts.reserved, amounts.available)
+            found = np.zeros(len(amounts.total), np.bool_)
+            for column in (amounts.total, amounts.in_use, amounts.reserved, amounts.available):
+                found[:-1] |= column[1:] != column[:-1]
+            self._steps_of[check] = found
+        return found
 
     def _rows(
         self, start: int, numbers: Column, short: list[Mask], tasks: int

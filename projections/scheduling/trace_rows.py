@@ -48,6 +48,7 @@ class Rows:
         self._capacity = capacity
         self._catalogue = catalogue
         self._overage = overage
+        self._known: dict[str, tuple[str, ...]] = {}
 
     # -- of one host
 
@@ -84,7 +85,7 @@ class Rows:
         column = self._capacity.resources.get(check.resource)
         if column is not None and not check.detail and bool(column.is_real[number]):
             flags.append("real")
-        flags += self._flags(check.resource)
+        flags.extend(self._flags(check.resource))
         requested, available = check.requested(tasks), int(amounts.available[number])
         if requested <= available and not check.detail:
             flags.append("ceiling")
@@ -145,7 +146,13 @@ class Rows:
 
     # -- what a resource is
 
-    def _flags(self, name: str) -> list[str]:
+    def _flags(self, name: str) -> tuple[str, ...]:
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = tuple(self._described(name))
+        return known
+
+    def _described(self, name: str) -> list[str]:
         found: ResourceDescriptor | None = self._catalogue.get(name)
         if found is None:
             return []

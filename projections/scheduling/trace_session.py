@@ -6,6 +6,7 @@ didn't try.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import takewhile
 from typing import Final, final
 
 import numpy as np
@@ -59,6 +60,8 @@ class Tracing:
         self.is_replay = is_replay
         self._provers: dict[str, tuple[str, int]] = {}
         self._sessions = 0
+        self._waiting: dict[str, JobRecord] = {}
+        self._newest = ""
 
     def begin(self, state: State, now_us: int) -> SessionTracing:
         """
@@ -81,6 +84,29 @@ class Tracing:
         if len(self._provers) >= PROVERS_MAX:
             self._provers.clear()
         self._provers[fingerprint] = (job_id, session)
+
+    def waiting(self, state: State) -> list[JobRecord]:
+        """
+        Return every job that waits, in order of submission as far as it is known.
+
+        Equivalent to: look at all jobs. Differs in: those known from the last session are looked at
+        again, and those that came since; all are when that isn't right by the count.
+        """
+        jobs = state.stored.jobs
+        known = {
+            stream: job
+            for stream, job in self._waiting.items()
+            if job.state in WAITING and jobs.get(stream) is job
+        }
+        since = takewhile(lambda stream: stream != self._newest, reversed(jobs))
+        for stream in reversed(list(since)):
+            if jobs[stream].state in WAITING:
+                known[stream] = jobs[stream]
+        if sum(job.state is JobState.PEND for job in known.values()) != state.waiting:
+            known = {stream: job for stream, job in jobs.items() if job.state in WAITING}
+        self._newest = next(reversed(jobs), "")
+        self._waiting = known
+        return list(known.values())
 
     def keep(self, trace: DecisionTrace) -> None:
         """
@@ -109,6 +135,7 @@ class SessionTracing:
         self._place = 0
         self._tried: set[str] = set()
         self._overages: dict[str, Column] = {}
+        self._alike: dict[tuple[str, int, str], Passed] = {}
         self._status: tuple[int, list[PendReason]] | None = None
         self._begun_with = state.stored.session_number
 
@@ -171,36 +198,53 @@ class SessionTracing:
 
     def finish(self, *, is_complete: bool) -> None:
         """
-        Write of every traced job that waits and wasn't tried, why it wasn't.
+        Write of every traced job that waits and wasn't tried, why it wasn't: beside its trace, or
+        as a trace of its own where there is room.
 
         Args:
             is_complete: Whether the session ran to its end.
         """
         if self._state.stored.session_number != self._begun_with:
             self._mark.is_recorded = True
+        store = self._tracing.store
         for job in self._waiting():
-            outcome = self._why_not(job, is_complete=is_complete)
-            passed = Passed(self._mark, outcome)
-            if self._tracing.store.pass_over(job.job_id, passed):
+            passed = self._passed(job, is_complete=is_complete)
+            # What was decided isn't given up for what wasn't.
+            if store.pass_over(job.job_id, passed) or not store.has_room():
                 continue
             trace = DecisionTrace(
                 job.job_id, self._mark, self._settings.level,
                 picker=_picker_of(self._state, job).name,
                 request=self._state.request_of(job).fingerprint,
-                outcome=outcome,
+                outcome=passed.outcome,
             )  # fmt: skip
             self._tracing.keep(trace)
+
+    def _passed(self, job: JobRecord, *, is_complete: bool) -> Passed:
+        """
+        Return why a job wasn't tried; one object for all that ask for the same and wait alike.
+        """
+        state, stream = self._state, job.stream
+        is_usual = job.state is JobState.PEND and job.kill_actor is None and is_complete
+        if not is_usual or stream in state.unready or stream in state.unchecked:
+            return Passed(self._mark, self._why_not(job, is_complete=is_complete))
+        key = (state.request_of(job).fingerprint, job.reason_set, job.spec.queue)
+        found = self._alike.get(key)
+        if found is None:
+            outcome = self._why_not(job, is_complete=is_complete)
+            found = self._alike[key] = Passed(self._mark, outcome)
+        return found
 
     def _waiting(self) -> list[JobRecord]:
         """
         Return the traced jobs that wait and weren't tried, in order of submission.
         """
-        jobs = self._state.stored.jobs
-        streams: Iterable[str] = jobs
-        if self._settings.streams is not None:
-            arrays = sorted(self._settings.arrays)
-            elements = [stream for each in arrays for stream in self._state.streams_of(each)]
-            streams = dict.fromkeys([*sorted(self._settings.streams), *elements])
+        if self._settings.streams is None:
+            known = self._tracing.waiting(self._state)
+            return [job for job in known if job.stream not in self._tried]
+        jobs, arrays = self._state.stored.jobs, sorted(self._settings.arrays)
+        elements = [stream for each in arrays for stream in self._state.streams_of(each)]
+        streams = dict.fromkeys([*sorted(self._settings.streams), *elements])
         found = [jobs[stream] for stream in streams if stream in jobs]
         return [job for job in found if job.state in WAITING and job.stream not in self._tried]
 

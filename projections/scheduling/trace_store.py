@@ -62,6 +62,12 @@ class TraceStore:
         """
         return self._bytes + len(self._dropped) * DROPPED_BYTES
 
+    def has_room(self) -> bool:
+        """
+        Say whether a short trace can be kept without another being dropped.
+        """
+        return self.bytes + 2 * ENTRY_BYTES <= self._bytes_max
+
     def put(self, trace: DecisionTrace) -> None:
         """
         Keep a trace instead of the job's older one; the oldest ones go when there is no room.

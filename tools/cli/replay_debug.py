@@ -27,9 +27,10 @@ Examples:
   xce replay debug run1 --at 4711
   echo "break job 12; continue" | tr ';' '\\n' | xce replay debug run1
   xce replay debug run1 < script        the same bytes each time
-  printf 'trace on job 12\ncontinue\ninfo trace 12\n' | xce replay debug run1
+  echo "trace on job 12; continue; info trace 12" | tr ';' '\\n' | xce replay debug run1
 Inside: help lists the commands; step, continue, back and goto move; break, watch and until stop;
-info shows everything, and trace writes down how sessions decide. On a terminal there are completion (Tab) and history.
+info shows everything, and trace writes down how sessions decide. On a terminal there are completion
+(Tab) and history.
 Exit status: 0; 2 when a command of a script was refused.
 """)
 @log_argument

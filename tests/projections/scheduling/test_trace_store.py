@@ -4,12 +4,20 @@ Where traces are kept: within a bound, the newest always, what was dropped is kn
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from projections.scheduling.trace import TraceSettings
 from projections.scheduling.trace_plain import packed, plain
 from projections.scheduling.trace_session import Tracing
-from projections.scheduling.trace_store import DROPPED_BYTES, ENTRY_BYTES, TraceStore
+from projections.scheduling.trace_store import (
+    BYTES_MAX,
+    DROPPED_BYTES,
+    ENTRY_BYTES,
+    TraceStore,
+)
+from tests.builders import a_host
 from tests.projections.scheduling.policies import queue
 from tests.scenario import Scenario
 
@@ -78,3 +86,41 @@ def test_a_trace_reads_as_it_was_written(scenario):
     assert {"job_id", "session", "level", "picker", "place", "keys", "request", "lines",
             "outcome"} == set(told_of_it)  # fmt: skip
     assert {"kind": "host", "outcome": "taken", "host": "h1", "hosts": 1} in told_of_it["lines"]
+
+
+@pytest.mark.slow
+def test_ten_thousand_decisions_of_a_thousand_hosts_stay_within_the_bound(scenario):
+    """
+    Jobs that differ, each tried on every host: what is kept never exceeds 64 MiB, measured on the
+    objects themselves, and the newest is always there.
+    """
+    for number in range(1_000):
+        memory_mb = 1_000 + number // 10 + number % 10 // 9
+        scenario.command(a_host(f"h{number:04}", 2, memory_mb), actor="")
+    store = TraceStore()
+    scenario.core.tracing = Tracing(TraceSettings(), store)
+    for begin in range(0, 10_000, 500):
+        for number in range(begin, begin + 500):
+            scenario.submit(f"J{number}", resreq=(f"rusage[mem={1_101 + number}]",))
+        scenario.session()
+
+        newest = store.get(str(begin + 500))
+        assert newest is not None
+        assert newest.outcome.host_count == 1_000
+        assert held(store) <= store.bytes <= BYTES_MAX
+
+    assert 10_000 == len(store) + store.dropped_count
+    assert store.dropped_count > 1_000
+    oldest = next(store.job_ids())
+    assert [str(number) for number in range(int(oldest), 10_001)] == list(store.job_ids())
+    assert store.dropped_in(str(int(oldest) - 1)) is not None
+
+
+def held(store):
+    """
+    Return how many bytes the objects of a store take.
+    """
+    return sum(
+        sys.getsizeof(name) + sys.getsizeof(entry) + sys.getsizeof(entry.text)
+        for name, entry in store._entries.items()
+    ) + sum(map(sys.getsizeof, store._dropped))

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from domain.effective import Around, around
 from domain.envelope import Envelope, Stamped
 from domain.errors import Denied, XceError
 from domain.event import Event
@@ -122,7 +123,7 @@ class Assignment:
     Say what one worker must run: the command of a job whose first host it is.
 
     ``hosts`` holds (name, tasks) in claim order. ``is_started`` says whether its start was
-    reported.
+    reported; ``around`` what runs before and after the command.
     """
 
     job_id: str
@@ -133,6 +134,7 @@ class Assignment:
     user: str
     name: str
     is_started: bool
+    around: Around
 
 
 @dataclass(slots=True, frozen=True)
@@ -378,7 +380,13 @@ class Engine:
             user=job.spec.user,
             name=job.spec.name,
             is_started=job.start_us is not None,
+            around=self._around(job),
         )
+
+    def _around(self, job: JobRecord) -> Around:
+        stored = self.core.state.stored
+        profile = stored.profiles.get(job.spec.profile) if job.spec.profile else None
+        return around(profile, stored.queues[job.spec.queue].spec, job.spec.program)
 
 
 def _newest(

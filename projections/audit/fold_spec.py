@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from typing import Any
 
 from domain.amounts import Amount
 from domain.envelope import Envelope
@@ -50,7 +51,11 @@ def command_text(program: Program | None) -> str:
 
 
 def _more(spec: JobSpec) -> str:
-    others = {name for name in spec.model_fields_set if name not in SPEC_COLUMNS}
+    others: dict[str, Any] = {
+        name: True for name in spec.model_fields_set if name not in SPEC_COLUMNS
+    }
+    if spec.program is not None and (spec.program.pre_exec or spec.program.post_exec):
+        others["program"] = {"pre_exec", "post_exec"}
     if not others:
         return "{}"
     return spec.model_dump_json(include=others, exclude_defaults=True)

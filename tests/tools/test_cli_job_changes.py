@@ -133,3 +133,22 @@ def test_a_pending_job_is_changed_switched_and_moved(live):
     assert "queue" in live.run("switch", "nowhere", job_id).stderr
     assert 2 == live.run("requeue", job_id).returncode
     live.run("kill", job_id, other)
+
+
+def test_texts_run_before_and_after_a_command(live, tmp_path):
+    """
+    As LSF's options name them; the first that fails is told with what it returned.
+    """
+    order = tmp_path / "order"
+    note = f"echo %s >> {order}"
+    runs = live.submit("-E", note % "before", "-Ep", note % "after", "--shell", note % "command")
+    fails = live.submit("-E", "exit 99", "--", "true")
+
+    ended = live.wait_state(fails, "EXIT")
+    live.wait_state(runs, "DONE")
+    harness.wait_until(lambda: len(order.read_text().split()) == 3)
+
+    assert ["before", "command", "after"] == order.read_text().split()
+    assert "TERM_PRE_EXEC_FAIL" == ended["why"]
+    assert "exit 99" == live.job(fails)["program"]["pre_exec"]
+    assert "pre-exec of the job: it ended with 99" in live.run("history", fails).stdout

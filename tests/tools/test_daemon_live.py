@@ -203,6 +203,68 @@ def test_exit_values_can_requeue_and_can_be_success(cluster: Cluster, tmp_path: 
     assert (7, 3, 2) == (ended["exit_code"], ended["attempt"], ended["requeues"])
 
 
+def of_program(script: str, **texts: str) -> dict[str, object]:
+    env = [{"name": "PATH", "value": "/usr/bin:/bin"}]
+    return {"program": {"argv": ["sh", "-c", script], "env": env, **texts}}
+
+
+def submitted(cluster: Cluster, script: str, **texts: str) -> str:
+    job_id: str = cluster.post("/v1/jobs", of_program(script, **texts))["job_id"]
+    return job_id
+
+
+def test_a_job_whose_pre_exec_fails_on_one_host_runs_on_the_other(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """
+    The host isn't fit for it; another one is. What runs around it is told where.
+    """
+    first = f"echo $XCE_HOSTS >> {tmp_path}/tried; [ $(wc -l < {tmp_path}/tried) = 2 ]"
+    after = f"echo $LSB_JOBEXIT_STAT > {tmp_path}/status"
+    job_id = submitted(cluster, "exit 5", pre_exec=first, post_exec=after)
+
+    ended = cluster.wait_ended(job_id)
+    until((tmp_path / "status").exists, "what follows has run")
+
+    tried = (tmp_path / "tried").read_text().split()
+    assert (5, 2, 2) == (ended["exit_code"], ended["attempt"], len(set(tried)))
+    assert tried[1] == f"{ended['hosts'][0]['host']}*1"
+    assert f"{5 << 8}" == until((tmp_path / "status").read_text().strip, "it is written")
+    history = cluster.get(f"/v1/jobs/{job_id}/history")["events"]
+    assert [text for one in history if "pre-exec of the job" in (text := one["text"])]
+
+
+def test_a_pre_exec_that_ends_with_99_ends_its_job(cluster: Cluster, tmp_path: Path) -> None:
+    """
+    There is no use in trying it anywhere else.
+    """
+    job_id = submitted(cluster, f"touch {tmp_path}/ran", pre_exec="exit 99")
+
+    ended = cluster.wait_ended(job_id)
+
+    assert ("EXIT", "TERM_PRE_EXEC_FAIL", 1) == (ended["state"], ended["why"], ended["attempt"])
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_queue_runs_its_commands_around_those_of_its_jobs(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """
+    Whoever runs the cluster sets a host up before anything of the job's, and clears up after it.
+    """
+    note = f"echo %s >> {tmp_path}/order"
+    spec = {"priority": 40, "pre_exec": note % "queue", "post_exec": note % "over"}
+    cluster.post("/v1/define/queue", {"queue": "around", "spec": spec})
+    texts = {"pre_exec": note % "job", "post_exec": note % "after"}
+    body = of_program(note % "command", **texts)
+    job_id = cluster.post("/v1/jobs", {**body, "queue": "around"})["job_id"]
+    assert "DONE" == cluster.wait_ended(job_id)["state"]
+
+    expected = ["queue", "job", "command", "after", "over"]
+    until(lambda: len((tmp_path / "order").read_text().split()) == 5, "all have run")
+    assert expected == (tmp_path / "order").read_text().split()
+
+
 def test_a_run_limit_ends_a_job(cluster: Cluster) -> None:
     """
     A limit that nobody carries out would be worse than none.

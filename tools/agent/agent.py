@@ -163,7 +163,8 @@ class Agent:
                 self._forget([attempt.key])
                 continue
             self._attempts[attempt.key] = attempt
-            self._outbox.add_attempt(attempt)
+            if attempt.phase is not Phase.PREPARING:  # It hasn't started yet.
+                self._outbox.add_attempt(attempt)
         for outcome in message.orders:
             self._outbox.add_order(outcome, self._move_by(outcome))
         self._news.set()
@@ -333,7 +334,7 @@ class Agent:
         strange = [attempt for key, attempt in self._attempts.items() if key not in wanted]
         ended = [attempt.key for attempt in strange if attempt.phase is Phase.ENDED]
         self._forget(ended)
-        running = [attempt for attempt in strange if attempt.phase is Phase.RUNNING]
+        running = [attempt for attempt in strange if attempt.is_alive]
         self._strays = {attempt.key for attempt in running}
         grace_ms = round(self._settings.kill_grace_s * 1000)
         return [

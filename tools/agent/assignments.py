@@ -54,6 +54,8 @@ def start_request(assignment: Assignment, files: WorkerFiles) -> StartRequest:
         stdout=program.stdout or f"{own_directory}/stdout",
         stderr=program.stderr or f"{own_directory}/stderr",
         make_directory=own_directory if wants_directory else "",
+        before=assignment.pre_exec,
+        after=assignment.post_exec,
     )
 
 

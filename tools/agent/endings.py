@@ -17,6 +17,13 @@ def running(key: AttemptKey, pid: int, born: int) -> Attempt:
     return Attempt(key.job_id, key.attempt, Phase.RUNNING, pid=pid, born_ticks=born)
 
 
+def preparing(key: AttemptKey, owner: str, pid: int, born: int) -> Attempt:
+    """
+    Return an attempt of which something before its command runs.
+    """
+    return Attempt(*key, Phase.PREPARING, pid=pid, born_ticks=born, pre_exec_of=owner)
+
+
 def lost(attempt: Attempt) -> Attempt:
     """
     Return the end of an attempt whose exit status nobody knows.

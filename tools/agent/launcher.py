@@ -9,11 +9,13 @@ is told. What comes together is synced together.
 When it has no programs and its agent is gone for good, it ends: the journal has all that a later
 one needs.
 """
+# long: one program: what arrives, what ends and what is due meet in its one loop.
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -23,6 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tools.agent import endings, families, locks, processes, sockets, spawn
+from tools.agent.courses import LOST, Afterwards, Course, failed_before
 from tools.agent.files import WorkerFiles
 from tools.agent.messages import (
     Attempt,
@@ -75,6 +78,8 @@ class Launcher:
         self._received: dict[socket.socket, bytearray] = {}
         self._listening: set[socket.socket] = set()
         self._children: dict[int, AttemptKey] = {}
+        self._courses: dict[AttemptKey, Course] = {}  # of attempts that aren't at their command yet
+        self._afterwards = Afterwards()
         self._adopted: dict[int, AttemptKey] = {}  # by the descriptor that tells of the end
         # When the next signal follows (monotonic nanoseconds), and which ones are left.
         self._last_resorts: dict[AttemptKey, int] = {}
@@ -122,16 +127,19 @@ class Launcher:
         return min(self._idle_s, max(0.0, (min(due_ns) - time.monotonic_ns()) / 1e9))
 
     def _has_quit(self) -> bool:
-        if self._quit_until_ns is None or self._children or self._adopted:
+        if self._quit_until_ns is None or self._runs_something():
             return False
         return self._sweep_due_ns is None or time.monotonic_ns() > self._quit_until_ns
+
+    def _runs_something(self) -> bool:
+        return bool(self._children or self._adopted or self._afterwards.leaders)
 
     def _is_abandoned(self) -> bool:
         """
         Tell whether nobody needs it: nothing runs, and its directory is gone, or its agent has been
         away for the time of grace.
         """
-        if self._children or self._adopted:
+        if self._runs_something():
             return False
         if not self._files.directory.is_dir():
             return True
@@ -163,7 +171,10 @@ class Launcher:
         for attempt in [
             one for one in self._spool.attempts.values() if one.phase is not Phase.ENDED
         ]:
-            if not is_same_boot or not self._adopt(attempt):
+            if attempt.phase is Phase.PREPARING:
+                # Its command never ran, and what was to run isn't known: the sweep ends the rest.
+                self._spool.put(failed_before(attempt.key, attempt.pre_exec_of, LOST))
+            elif not is_same_boot or not self._adopt(attempt):
                 _log(f"the exit status of {attempt.job_id}, attempt {attempt.attempt}, is lost")
                 self._spool.put(endings.lost(attempt))
         if not is_same_boot:
@@ -281,13 +292,48 @@ class Launcher:
 
     def _start(self, requests: list[StartRequest]) -> None:
         for request in requests:
-            try:
-                pid = spawn.start(request)
-            except spawn.CannotStart as error:
-                self._note(Attempt(*request.key, Phase.ENDED, failed=str(error)[:1000]))
-                continue
-            self._children[pid] = request.key
-            self._note(endings.running(request.key, pid, processes.born_ticks(pid)))
+            self._go_on(Course(request))
+
+    def _go_on(self, course: Course) -> None:
+        """
+        Start what comes next for an attempt: what runs before its command, or that.
+        """
+        request = course.request
+        if course.is_at_command and course.done:
+            # A crash between here and its record must find the command itself, as for any other.
+            self._spool.put(Attempt(*request.key, Phase.INTENDED))
+            self._spool.sync()
+        try:
+            pid = course.start()
+        except spawn.CannotStart as error:
+            self._has_ended(Attempt(*request.key, Phase.ENDED, failed=str(error)[:1000]))
+            return
+        self._children[pid] = request.key
+        born = processes.born_ticks(pid)
+        if course.is_at_command:
+            self._afterwards.expect(request)
+            self._note(endings.running(request.key, pid, born))
+            return
+        self._courses[request.key] = course
+        self._note(endings.preparing(request.key, course.owner, pid, born))
+
+    def _program_ended(
+        self, key: AttemptKey, pid: int, status: int, usage: resource.struct_rusage
+    ) -> None:
+        """
+        Go on with an attempt one of whose programs has ended.
+        """
+        course = self._courses.pop(key, None)
+        is_before = self._spool.attempts[key].phase is Phase.PREPARING
+        if course is None:
+            # It was killed before its command, or this was its command.
+            end = endings.finished(key, 0 if is_before else pid, status, usage)
+            self._has_ended(end)
+            self._afterwards.begin(key, status)
+        elif status != 0:
+            self._has_ended(course.failed(status))
+        else:
+            self._go_on(course.next())
 
     def _note(self, attempt: Attempt) -> None:
         self._spool.put(attempt)
@@ -333,6 +379,7 @@ class Launcher:
             self._last_resorts[order.key] = due_ns
             return
         if order.kind is OrderKind.KILL:
+            self._courses.pop(order.key, None)  # Nothing comes after what runs now.
             first, *later = (signal.Signals[name] for name in order.signals or DEFAULT_KILL)
             self._families.signal(attempt, first)
             self._last_resorts[order.key] = due_ns
@@ -371,7 +418,7 @@ class Launcher:
                 self._stop(key)
                 continue
             attempt = self._spool.attempts.get(key)
-            if attempt is not None and attempt.phase is Phase.RUNNING:
+            if attempt is not None and attempt.is_alive:
                 self._kill_harder(key, attempt, now_ns)
 
     def _kill_harder(self, key: AttemptKey, attempt: Attempt, now_ns: int) -> None:
@@ -387,13 +434,15 @@ class Launcher:
 
     def _end_all(self) -> None:
         self._quit_until_ns = time.monotonic_ns() + round(QUIT_S * 1e9)
+        self._courses.clear()
         for attempt in self._running().values():
             self._families.signal(attempt, signal.SIGKILL)
+        self._afterwards.kill()
         self._sweep_soon()
 
     def _running(self) -> dict[AttemptKey, Attempt]:
         attempts = self._spool.attempts
-        return {key: one for key, one in attempts.items() if one.phase is Phase.RUNNING}
+        return {key: one for key, one in attempts.items() if one.is_alive}
 
     def _reap(self) -> None:
         """
@@ -408,7 +457,9 @@ class Launcher:
             _, status, usage = os.wait4(pid, 0)
             key = self._children.pop(pid, None)
             if key is not None:
-                self._has_ended(endings.finished(key, pid, status, usage))
+                self._program_ended(key, pid, status, usage)
+            elif self._afterwards.has_ended(pid):
+                self._sweep_soon()
         for watched in [one for one in self._adopted if processes.is_over(one)]:
             key = self._adopted.pop(watched)
             self._selector.unregister(watched)
@@ -436,7 +487,9 @@ class Launcher:
             return
         self._sweep_due_ns = None
         self._families.look_again()
-        found = self._families.sweep(self._running(), self._children)
+        wanted = self._running() | self._afterwards.attempts
+        leaders = self._children.keys() | self._afterwards.leaders
+        found = self._families.sweep(wanted, leaders)
         if found:
             self._sweep_soon()
         elif not self._adopted:

@@ -26,10 +26,12 @@ class AttemptKey(NamedTuple):
 
 class Phase(StrEnum):
     """
-    Name how far an attempt has come: the wish to start it is on the disk, it runs, it has ended.
+    Name how far an attempt has come: the wish to start it is on the disk, what comes before its
+    command runs, it runs, it has ended.
     """
 
     INTENDED = "intended"
+    PREPARING = "preparing"
     RUNNING = "running"
     ENDED = "ended"
 
@@ -48,6 +50,8 @@ class StartRequest:
         stdout: File that takes its output; a relative path counts from *cwd*.
         stderr: File that takes its errors; the same path as *stdout* is opened once.
         make_directory: Directory to make first, "" for none.
+        before: Shell texts that must succeed first, each with who says so.
+        after: Shell texts that are run after it.
     """
 
     job_id: str
@@ -60,6 +64,8 @@ class StartRequest:
     stdout: str
     stderr: str
     make_directory: str = ""
+    before: tuple[tuple[str, str], ...] = ()
+    after: tuple[str, ...] = ()
 
     @property
     def key(self) -> AttemptKey:
@@ -123,6 +129,8 @@ class Attempt:
         exit_code: What it returned, None when a signal ended it or nobody knows.
         signal: The signal that ended it.
         failed: Why it couldn't be started, "" otherwise.
+        pre_exec_of: Whose text before the command runs or has failed, "" for none.
+        pre_exec_exit: What it returned.
     """
 
     job_id: str
@@ -135,6 +143,8 @@ class Attempt:
     cpu_us: int = 0
     max_rss_kib: int = 0
     failed: str = ""
+    pre_exec_of: str = ""
+    pre_exec_exit: int = 0
 
     @property
     def key(self) -> AttemptKey:
@@ -142,6 +152,13 @@ class Attempt:
         Return which attempt this is.
         """
         return AttemptKey(self.job_id, self.attempt)
+
+    @property
+    def is_alive(self) -> bool:
+        """
+        Tell whether a process of it runs that the launcher started.
+        """
+        return self.phase in (Phase.PREPARING, Phase.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +240,15 @@ def to_launcher(line: bytes) -> ToLauncher:
     """
     data: dict[str, Any] = json.loads(line)
     starts = [
-        StartRequest(**{**one, "argv": tuple(one["argv"]), "umask": one.get("umask")})
+        StartRequest(
+            **{
+                **one,
+                "argv": tuple(one["argv"]),
+                "umask": one.get("umask"),
+                "before": tuple((owner, text) for owner, text in one.get("before", ())),
+                "after": tuple(one.get("after", ())),
+            }
+        )
         for one in data.get("start", ())
     ]
     orders = [

@@ -13,7 +13,7 @@ from domain.event import Value
 from domain.events.jobs import AttemptNumber
 from domain.events.workers import Incarnation, JobUsage
 from domain.ids import JobId, Name
-from domain.jobs import Program
+from domain.jobs import PreExecOf, Program
 
 
 class JoinAnswer(Value):
@@ -40,6 +40,10 @@ class HostShare(Value):
 class Assignment(Value):
     """
     Say what the worker must start once, and the capability that its reports about it carry.
+
+    Args:
+        pre_exec: Shell texts that must succeed before it, each with who says so.
+        post_exec: Shell texts to run after it.
     """
 
     job_id: JobId
@@ -50,6 +54,8 @@ class Assignment(Value):
     queue: Name
     user: Name
     name: str = ""
+    pre_exec: tuple[tuple[PreExecOf, str], ...] = ()
+    post_exec: tuple[str, ...] = ()
 
 
 class Order(Value):
@@ -110,6 +116,8 @@ class CouldNotStart(AttemptReport):
 
     kind: Literal["could_not_start"] = "could_not_start"
     why: Annotated[str, Field(max_length=1024)]
+    pre_exec_of: PreExecOf = ""
+    pre_exec_exit: Count = 0
 
 
 class Finished(AttemptReport):

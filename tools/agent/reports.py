@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from domain.jobs import PreExecOf
 from tools.agent.messages import Attempt, AttemptKey, OrderOutcome, Phase
 from tools.agent.protocol import (
     CouldNotStart,
@@ -23,6 +24,8 @@ from tools.agent.protocol import (
 )
 
 BATCH_MAX = 500
+OWNERS: dict[str, PreExecOf] = {"queue": "queue", "profile": "profile", "job": "job"}
+"""Whose text before a command can fail: the launcher's plain words as the scheduler knows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,8 @@ class Outbox:
                         attempt=key.attempt,
                         capability=capability,
                         why=attempt.failed,
+                        pre_exec_of=OWNERS.get(attempt.pre_exec_of, ""),
+                        pre_exec_exit=attempt.pre_exec_exit,
                     ),
                     ends=key,
                 )

@@ -129,6 +129,8 @@ def _program(command: tuple[str, ...], options: dict[str, Any]) -> Json:
         "env": [{"name": name, "value": value} for name, value in variables.items()],
         "umask": _umask(),
         **{name: _within(cwd, options[name]) for name in ("stdin", "stdout", "stderr")},
+        "pre_exec": options["pre_exec"] or "",
+        "post_exec": options["post_exec"] or "",
     }
 
 
@@ -199,6 +201,12 @@ The answer comes after the job is safe on disk. Next: xce jobs, xce why JOB, xce
 @click.option("-i", "stdin", metavar="FILE", help="Standard input; else empty.")
 @click.option("-o", "stdout", metavar="FILE", help="Standard output; else a file of the worker.")
 @click.option("-e", "stderr", metavar="FILE", help="Standard error; else a file of the worker.")
+@click.option("-E", "--pre-exec", "pre_exec", metavar="TEXT",
+              help="Run this text by /bin/sh first, on the host; if it fails the job is tried on "
+                   "another one, with 99 it ends.")
+@click.option("-Ep", "--post-exec", "post_exec", metavar="TEXT",
+              help="Run this text by /bin/sh afterwards, however the job ended; LSB_JOBEXIT_STAT "
+                   "tells it how.")
 @click.option("--cwd", metavar="DIR", help="Where the job runs; else here.")
 @click.option("--env", multiple=True, metavar="WHAT",
               help="ALL, as if not given: all of this environment; NONE; NAME=VALUE; NAME; ~NAME "

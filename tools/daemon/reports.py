@@ -216,7 +216,13 @@ def _about_attempt(
         )
     if isinstance(report, CouldNotStart):
         return JobCouldNotStartReport(
-            worker=worker, incarnation=incarnation, job_id=job_id, attempt=attempt, why=report.why
+            worker=worker,
+            incarnation=incarnation,
+            job_id=job_id,
+            attempt=attempt,
+            why=report.why,
+            pre_exec_of=report.pre_exec_of,
+            pre_exec_exit=report.pre_exec_exit,
         )
     return JobFinishedReport(
         worker=worker,

@@ -142,6 +142,8 @@ def _program(program: Program) -> dict[str, object]:
         "stdin": program.stdin,
         "stdout": program.stdout,
         "stderr": program.stderr,
+        "pre_exec": program.pre_exec,
+        "post_exec": program.post_exec,
     }
 
 

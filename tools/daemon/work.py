@@ -231,4 +231,6 @@ class WorkBooks:
             "queue": one.queue,
             "user": one.user,
             "name": one.name,
+            "pre_exec": one.around.pre_exec,
+            "post_exec": one.around.post_exec,
         }

@@ -11,6 +11,7 @@ from pydantic import Field
 from domain.amounts import Count, Milli, TimeUs
 from domain.errors import Refused
 from domain.event import Value
+from domain.fairshare import Fairshare, check_fairshare
 from domain.jobs import ExitRules, JobLimits, Shell, Tasks, Text
 from domain.name_lists import NameList
 from domain.preemption import OnPreempt, PreemptPolicy
@@ -88,6 +89,7 @@ class QueueSpec(Value):
             (RESOURCE_RESERVE).
         is_backfill: Whether jobs with a run limit may use what others have gathered, when they end
             before it is needed (LSF's BACKFILL).
+        fairshare: Whose jobs come first, for the picker ``fairshare``.
     """
 
     priority: Annotated[int, Field(ge=0, le=QUEUE_PRIORITY_MAX)]
@@ -127,6 +129,7 @@ class QueueSpec(Value):
     slot_reserve_us: TimeUs | None = None
     resource_reserve_us: TimeUs | None = None
     is_backfill: bool = False
+    fairshare: Fairshare | None = None
 
     @property
     def bounds_tasks(self) -> bool:
@@ -179,6 +182,8 @@ def check_queue(queue: QueueSpec) -> QueueSpec:
     if queue.slot_reserve_us is not None and queue.resource_reserve_us is not None:
         rule = "must not be set beside resource_reserve_us, which gathers slots too"
         raise Refused("slot_reserve_us", rule, queue.slot_reserve_us)
+    if queue.fairshare is not None:
+        check_fairshare(queue.fairshare)
     longest, usual = queue.run_limit_max_us, queue.run_limit_default_us
     if longest is not None and usual is not None and usual > longest:
         raise Refused("run_limit_default_us", "must not be above run_limit_max_us", usual)

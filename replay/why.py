@@ -7,10 +7,11 @@ could be placed: so it is the order in which jobs are really taken, whatever plu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import final
 
+from domain.errors import InvariantBroken
 from domain.job_states import JobState
 from domain.resreq.render import render
 from domain.units import MILLI
@@ -114,6 +115,21 @@ class _AllFits:
 
     def planned_run_us(self, job: JobRecord) -> int | None:
         return self._state.planned_run_us(job)
+
+    def groups_of(self, user: str) -> Collection[str]:
+        return self._state.groups_of(user)
+
+    def live_jobs(self) -> Iterable[JobRecord]:
+        return self._state.live_jobs()
+
+    def promised_jobs(self) -> Iterable[JobRecord]:
+        return self._state.promised_jobs()
+
+    def recall(self, name: str) -> str | None:
+        return self._state.recall(name)
+
+    def remember(self, name: str, version: int, text: str) -> None:
+        raise InvariantBroken("looking at the order changes nothing", f"{name} {version} {text}")
 
     def least_slots(self, job: JobRecord) -> int:
         return self._state.least_slots(job)

@@ -31,6 +31,7 @@ from domain.events.jobs import (
     JobPreemptionPlanned,
     JobRequeued,
     JobResumeOrdered,
+    JobStartPromised,
     JobSuspendOrdered,
 )
 from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged, SessionHeld
@@ -265,19 +266,43 @@ class Scenario:
             return f"{name} stop ordered on {event.worker}: {event.why}"
         if isinstance(event, JobResumeOrdered):
             return f"{name} resume ordered on {event.worker}"
-        if isinstance(event, JobPreemptionPlanned):
-            shares = self.state.host_names(event.allocation)
-            on = " ".join(f"{host}*{tasks}" for host, tasks in shares)
-            victims = ", ".join(self._name(job_stream(each)) for each in event.victims)
-            return f"{name} preempts {victims}: {on}"
-        if isinstance(event, JobPreemptionEnded):
-            return f"{name} gives up preempting"
+        if isinstance(event, JobPreemptionPlanned | JobPreemptionEnded):
+            return f"{name} {self._preemption_words(event)}"
+        if isinstance(event, JobStartPromised):
+            return f"{name} {self._promise_words(event)}"
         if isinstance(event, JobRequeued):
             return f"{name} requeued: {event.why}"
         if isinstance(event, JobsForgotten):
             return f"forgotten: {[(ids.first, ids.last) for ids in event.ranges]}"
         assert isinstance(event, SessionHeld | ReasonSetChanged), event
         return ""
+
+    def _preemption_words(self, event: JobPreemptionPlanned | JobPreemptionEnded) -> str:
+        if isinstance(event, JobPreemptionEnded):
+            return "gives up preempting"
+        shares = self.state.host_names(event.allocation)
+        on = " ".join(f"{host}*{tasks}" for host, tasks in shares)
+        victims = ", ".join(self._name(job_stream(each)) for each in event.victims)
+        return f"preempts {victims}: {on}"
+
+    def _promise_words(self, event: JobStartPromised) -> str:
+        """
+        Return what is promised, times in seconds: "promised 40: h1*2", "gathers h1*2 till 500: 40".
+        """
+        reservation = event.reservation
+        if reservation is None:
+            return "no longer promised"
+        on = " ".join(
+            f"{self.state.hosts[number].name}*{run.slots}"
+            + "".join(f" {each.resource}={each.milli}" for each in run.amounts)
+            for run in reservation.runs
+            for number in range(run.first, run.first + run.hosts)
+        )
+        start_us, until_us = reservation.start_us, reservation.until_us
+        start = "unknown" if start_us is None else str(start_us // SECOND_US)
+        if not reservation.is_held:
+            return f"promised {start}: {on}"
+        return f"gathers {on} till {(until_us or 0) // SECOND_US}: {start}"
 
     def reasons(self, name: str) -> str:
         """

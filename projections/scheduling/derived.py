@@ -17,9 +17,10 @@ CACHES: Final = frozenset(
         # Looked up again when they are missing.
         "requests wanted signatures told_status volatile parsed timed_hosts session_us runs_moved "
         # Hints of what a session must look at: they may hold more than is needed.
-        "timers unchecked unready over_limit demands put_back windows_open run_windows_open "
+        "gave_up timers unchecked unready "
+        "over_limit demands put_back windows_open run_windows_open "
         # Compared in parts of their own, or not derived.
-        "stored picker planner foresight capacity limits ended ripe"
+        "stored picker planner rememberer is_applying foresight capacity limits ended ripe"
     ).split()
 )
 CAPACITY_CACHES: Final = frozenset(

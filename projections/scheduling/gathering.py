@@ -65,6 +65,10 @@ class Gathering:
         Have those give everything back whose time is over, or who can't be tried now.
         """
         state = self._state
+        if any(job.gave_up_us != self._now_us for job in state.gave_up.values()):
+            # Their turn has passed: they may gather again.
+            state.gave_up.clear()
+            state.capacity.freed += 1
         for job in sorted(state.gatherers.values(), key=order_of):
             assert job.promise is not None, job.stream
             until_us = job.promise.until_us

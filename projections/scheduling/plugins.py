@@ -7,17 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from domain.events.scheduler import PluginVersion
 from projections.scheduling.pickers.easy import Easy
+from projections.scheduling.pickers.fairshare import FairsharePicker
 from projections.scheduling.pickers.fcfs import BuiltinFcfs, StrictFcfs
 from projections.scheduling.pickers.protocol import JobPicker
+from projections.scheduling.pickers.shortest import ShortestFirst
 from projections.scheduling.placement.allocators import BUILT_IN
 from projections.scheduling.placement.plugins import Allocator
 
+BUILT_IN_PICKERS: Final[tuple[Callable[[], JobPicker], ...]] = (
+    BuiltinFcfs,
+    StrictFcfs,
+    Easy,
+    FairsharePicker,
+    ShortestFirst,
+)
+
 
 def _built_in_pickers() -> dict[str, Callable[[], JobPicker]]:
-    return {maker.name: maker for maker in (BuiltinFcfs, StrictFcfs, Easy)}
+    return {maker().name: maker for maker in BUILT_IN_PICKERS}
 
 
 def _built_in_allocators() -> dict[str, Allocator]:

@@ -34,8 +34,9 @@ def promise(
     is_held = reservation is not None and reservation.is_held
     if not (was_held or is_held):
         return
-    if was_held and not is_held:
-        job.gave_up_us = now_us
+    job.gave_up_us = None if is_held else now_us
+    if not is_held:
+        state.gave_up[job.stream] = job
     _hold(state, job, is_held=is_held)
     if was_held != is_held:
         asks_anew(state, job)

@@ -108,7 +108,7 @@ class Session:
         became_ready = self._check_readiness() if state.unchecked else []
         if state.keepers:
             self._preemption().end_idle_holds()
-        if state.gatherers:
+        if state.gatherers or state.gave_up:
             self._gathering().give_up()
         self._try_jobs(state.picker)
         if self._left <= 0:

@@ -4,12 +4,15 @@ What pickers may ask of time: the session's moment, and what is foreseen from it
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
+from domain.errors import InvariantBroken
 from projections.scheduling.foreseen import Forecast, SlotsAhead
 from projections.scheduling.lookups import Lookups
-from projections.scheduling.pickers.protocol import JobPicker
-from projections.scheduling.records import JobRecord, StoredState
+from projections.scheduling.pickers.protocol import JobPicker, Remembering
+from projections.scheduling.records import Document, JobRecord, StoredState
+from projections.scheduling.watches import order_of
 
 
 class Foresight(Protocol):
@@ -43,6 +46,8 @@ class Sight(Lookups):
         super().__init__(stored, picker)
         self.session_us = stored.time_us
         self.foresight: Foresight | None = None
+        self.is_applying = False
+        self.rememberer = picker if isinstance(picker, Remembering) else None
 
     def now_us(self) -> int:
         """
@@ -67,3 +72,37 @@ class Sight(Lookups):
         Return the free slots by time where they alone decide when a pending job can start.
         """
         return None if self.foresight is None else self.foresight.slots_ahead(job)
+
+    # -- who uses what
+
+    def live_jobs(self) -> Iterable[JobRecord]:
+        """
+        Return the jobs that have hosts.
+        """
+        return self.live.values()
+
+    def promised_jobs(self) -> Iterable[JobRecord]:
+        """
+        Return the pending jobs with a backfill reservation.
+        """
+        return sorted(self.promised.values(), key=order_of)
+
+    # -- what pickers keep
+
+    def recall(self, name: str) -> str | None:
+        """
+        Return the document of a name, None when there is none.
+        """
+        kept = self.stored.documents.get(name)
+        return None if kept is None else kept.text
+
+    def remember(self, name: str, version: int, text: str) -> None:
+        """
+        Keep a document; only while an event is applied.
+
+        Raises:
+            InvariantBroken: A session is being held: what it doesn't decide changes nothing.
+        """
+        if not self.is_applying:
+            raise InvariantBroken("documents change while events are applied", name)
+        self.stored.documents[name] = Document(version, text)

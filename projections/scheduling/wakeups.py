@@ -31,6 +31,7 @@ def next_wakeup_us(state: State, now_us: int) -> int | None:
     for job in state.gatherers.values():
         if job.promise is not None and job.promise.until_us is not None:
             moments.append(max(job.promise.until_us, now_us + 1))
+    moments += [job.gave_up_us + 1 for job in state.gave_up.values() if job.gave_up_us is not None]
     cluster = state.stored.cluster
     if cluster is not None:
         if cluster.preemption.opens_with_time:

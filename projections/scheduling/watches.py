@@ -71,7 +71,8 @@ class Watches:
     arrays that can be forgotten; ``ripe`` holds those that ended long enough ago. ``releases`` says
     in order when running jobs will have ended and how many slots they give back then: (moment, job
     number, index, slots, stream), of those whose run limit or estimate is known. ``promised`` are
-    the pending jobs with a backfill reservation; ``gatherers`` those for which hosts are kept now.
+    the pending jobs with a backfill reservation; ``gatherers`` those for which hosts are kept now;
+    ``gave_up`` those that gave back what they had gathered, until a later session.
     """
 
     def __init__(self, stored: StoredState, picker: JobPicker) -> None:
@@ -101,6 +102,7 @@ class Watches:
         self.planner = picker if isinstance(picker, Planner) else None
         self.promised: dict[str, JobRecord] = {}
         self.gatherers: dict[str, JobRecord] = {}
+        self.gave_up: dict[str, JobRecord] = {}
 
     def index_jobs(self, jobs: Iterable[JobRecord]) -> None:
         """
@@ -131,6 +133,8 @@ class Watches:
     def _index_kept(self, job: JobRecord) -> None:
         if job.keeps is not None:
             self.keepers[job.stream] = job
+        if job.gave_up_us is not None and job.state is JobState.PEND:
+            self.gave_up[job.stream] = job
         if job.promise is not None:
             self.promised[job.stream] = job
             if job.promise.is_held:

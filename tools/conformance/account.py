@@ -8,10 +8,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 from domain.amounts import MEM
+from domain.fairshare import HOUR_US, Use, decayed, dynamic_priority
 from domain.resreq import parse
 from domain.resreq.syntax import RusageTerm
 from domain.resreq.timing import reserved_milli_at
 from domain.units import MILLI, MINUTE_US
+from tools.conformance.core_policies import rules_of
 from tools.conformance.core_setup import MB_MILLI
 from tools.conformance.core_trial import CoreTrial
 from tools.conformance.features import refuse_left_out
@@ -40,12 +42,52 @@ def differences(vector: Vector) -> list[str]:
     for label, case in cases_of(vector.fields):
         if "duration" in case or "duration_min" in case or "rusage[" in text_of(case.get("R")):
             lines = _of_reservation(case)
+        elif "shares" in case:
+            lines = _of_priority(case)
+        elif "usage_h" in case:
+            lines = _of_decay(case)
         elif "host" in case:
             lines = _of_case(case)
         else:
             raise Malformed("nothing is known of accounting without a host or a duration")
         found += [f"{label} {line}".strip() for line in lines]
     return found
+
+
+def _of_priority(case: Fields) -> list[str]:
+    """
+    Return what differs in an account's dynamic priority.
+    """
+    params = mapping_of(case.get("params"))
+    use = Use(
+        cpu_us=_hours_us(case, "cpu_h"),
+        run_us=_hours_us(case, "run_h") + _hours_us(case, "hist_run_h"),
+        committed_us=_hours_us(case, "committed_h"),
+        slots=whole_of(case.get("slots", 0)),
+    )
+    found = dynamic_priority(whole_of(case["shares"]), use, rules_of(params))
+    return _near("priority", case, found)
+
+
+def _of_decay(case: Fields) -> list[str]:
+    """
+    Return what differs in what is left of a use after a time.
+    """
+    params = {**mapping_of(case.get("params")), **case}
+    history_us = rules_of({"HIST_HOURS": params.get("HIST_HOURS", 5)}).history_us
+    left_us = decayed(_hours_us(case, "usage_h"), _hours_us(case, "age_h"), history_us)
+    return _near("left", case, Fraction(left_us, HOUR_US))
+
+
+def _hours_us(case: Fields, name: str) -> int:
+    return int(Fraction(text_of(case.get(name, 0))) * HOUR_US)
+
+
+def _near(what: str, case: Fields, found: Fraction) -> list[str]:
+    wanted = Fraction(text_of(case.get("expect")))
+    if abs(wanted - found) <= Fraction(text_of(case.get("tolerance", "0.0001"))):
+        return []
+    return [f"{what}: expected {float(wanted)}, found {float(found):.6f}"]
 
 
 def _of_reservation(case: Fields) -> list[str]:

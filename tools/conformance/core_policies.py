@@ -5,8 +5,10 @@ Turn what a vector says of queues, users and limits into our own.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
+from domain.fairshare import HOUR_US, Fairshare, ShareNode
 from domain.limits import JOBS, SLOTS, Basis, LimitAmount, LimitSpec, Scope
 from domain.name_lists import NameList, parse_names
 from domain.preemption import OnPreempt, PreemptPolicy
@@ -14,7 +16,7 @@ from domain.queues import QueueLimits, QueueSpec
 from domain.units import MILLI, MINUTE_US, parse_milli
 from domain.users import UserSpec
 from domain.windows import Windows, parse_windows
-from tools.conformance.core_setup import MB_MILLI, exits_of, only
+from tools.conformance.core_setup import CYCLE_US, MB_MILLI, SECOND_US, exits_of, only
 from tools.conformance.trial import NotYet
 from tools.conformance.values import (
     NOTHING,
@@ -31,11 +33,22 @@ KNOWN_QUEUE: Final = {
     "name", "PRIORITY", "status", "RUN_WINDOW", "DISPATCH_WINDOW", "IGNORE_DEADLINE", "RUNLIMIT",
     "REQUEUE_EXIT_VALUES", "SUCCESS_EXIT_VALUES", "RERUNNABLE", "QJOB_LIMIT", "UJOB_LIMIT",
     "HJOB_LIMIT", "PJOB_LIMIT", "TASKLIMIT", "HOSTS", "USERS", "EXCLUSIVE", "HOSTLIMIT_PER_JOB",
-    "PREEMPTION", "TERMINATE_WHEN", "JOB_CONTROLS",
+    "PREEMPTION", "TERMINATE_WHEN", "JOB_CONTROLS", "SLOT_RESERVE", "RESOURCE_RESERVE", "BACKFILL",
+    "FAIRSHARE", "FAIRSHARE_QUEUES",
 }  # fmt: skip
 DIMENSIONS: Final = {
     "USER": "users", "QUEUE": "queues", "HOST": "hosts", "PROJECT": "projects", "APP": "profiles",
 }  # fmt: skip
+FACTORS: Final = {
+    "CPU_TIME_FACTOR": "cpu_time_factor_milli",
+    "RUN_TIME_FACTOR": "run_time_factor_milli",
+    "COMMITTED_RUN_TIME_FACTOR": "committed_run_time_factor_milli",
+    "RUN_JOB_FACTOR": "run_job_factor_milli",
+}
+SWITCHES: Final = {
+    "ENABLE_HIST_RUN_TIME": "counts_past_runs",
+    "RUN_TIME_DECAY": "run_time_decays",
+}
 MEMORY_AMOUNTS: Final = ("MEM", "SWP", "TMP")
 
 
@@ -71,7 +84,62 @@ def queue_of(queue: Fields, params: Fields = NOTHING) -> QueueSpec:
         preemptible_by=_preemption(queue, "PREEMPTABLE"),
         preempt_policy=_policy(params),
         on_preempt=_on_preempt(queue),
+        slot_reserve_us=_cycles_us(queue.get("SLOT_RESERVE"), params),
+        resource_reserve_us=_cycles_us(queue.get("RESOURCE_RESERVE"), params),
+        is_backfill=bool(queue.get("BACKFILL")),
+        picker="fairshare" if "FAIRSHARE" in queue else "",
+        fairshare=fairshare_of(queue, params),
     )
+
+
+def _cycles_us(value: object, params: Fields) -> int | None:
+    """
+    Return a count of cycles as time.
+    """
+    if value is None or value is False:
+        return None
+    cycle_us = whole_of(params.get("cycle_seconds", CYCLE_US // SECOND_US)) * SECOND_US
+    return whole_of(value) * cycle_us
+
+
+def fairshare_of(queue: Fields, params: Fields) -> Fairshare | None:
+    """
+    Return how a queue is shared, by the cluster's factors where it has none of its own.
+    """
+    if "FAIRSHARE" not in queue:
+        return None
+    return rules_of({**params, **queue}, _nodes(mapping_of(queue["FAIRSHARE"])))
+
+
+def _nodes(shares: Fields) -> tuple[ShareNode, ...]:
+    found = []
+    for name, value in shares.items():
+        if isinstance(value, Mapping):
+            fields = mapping_of(value)
+            only(fields, {"share", "members"}, "share")
+            members = _nodes(mapping_of(fields.get("members")))
+            node = ShareNode(name=name, shares=whole_of(fields.get("share")), members=members)
+        else:
+            node = ShareNode(name=name, shares=whole_of(value))
+        found.append(node)
+    return tuple(found)
+
+
+def rules_of(params: Fields, shares: tuple[ShareNode, ...] = ()) -> Fairshare:
+    """
+    Return the factors that parameters name, the usual ones for the others.
+    """
+    found: dict[str, object] = {
+        ours: parse_milli(text_of(params[theirs]))
+        for theirs, ours in FACTORS.items()
+        if theirs in params
+    }
+    if "HIST_HOURS" in params:
+        found["history_us"] = parse_milli(text_of(params["HIST_HOURS"])) * HOUR_US // MILLI
+    for theirs, ours in SWITCHES.items():
+        if theirs in params:
+            found[ours] = bool(params[theirs])
+    return Fairshare.model_validate({**found, "shares": shares})
 
 
 def _preemption(queue: Fields, word: str) -> NameList | None:

@@ -71,7 +71,7 @@ from tools.conformance.core_setup import (
     resources_of,
     settings_of,
 )
-from tools.conformance.core_view import MemoryOfHost, memory_of, see_hosts, see_jobs
+from tools.conformance.core_view import MemoryOfHost, memory_of, see_hosts, see_jobs, see_limits
 from tools.conformance.observed import Observed
 from tools.conformance.trial import NotYet
 from tools.conformance.values import (
@@ -489,6 +489,7 @@ class CoreTrial:
         )
         names = [name for name in self.ids if not name.startswith("_")]
         see_hosts(self.core.state, seen)
+        see_limits(self.core.state, seen)
         see_jobs(self.core.state, {name: self._record(name) for name in names}, seen)
         return seen
 

@@ -28,6 +28,9 @@ LIMITED: Final = frozenset({"slots", "jobs", "tasks", "mem", "swp", "tmp"})
 """What limits count under names that LSF writes in capitals."""
 
 
+COUNTED: Final = frozenset({"slots", "jobs", "tasks"})
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryOfHost:
     """
@@ -57,6 +60,7 @@ def see_jobs(state: State, records: Mapping[str, JobRecord], seen: Observed) -> 
     for name, record in records.items():
         _see_job(state, name, record, seen)
         _see_shares(state, name, record, seen)
+        _see_promise(state, name, record, seen)
     lasting = [(name, each) for name, each in records.items() if each.state in LIVE | WAITING]
     seen.order = [name for name, _ in sorted(lasting, key=lambda each: _place_of(each[1]))]
 
@@ -94,6 +98,31 @@ def _see_job(state: State, name: str, record: JobRecord, seen: Observed) -> None
     seen.tasks[name] = least if least == most else [least, most]
     seen.dependencies[name] = record.spec.dependency_text or None
     seen.submitted_min[name] = (record.submit_us - BEGIN_US) // MINUTE_US
+
+
+def see_limits(state: State, seen: Observed) -> None:
+    """
+    Note what each limit is charged, over all whom it is charged for.
+    """
+    for (name, resource, _), used in state.limits.in_use().items():
+        if resource in COUNTED:
+            seen.usage[name] = seen.usage.get(name, 0) + sum(used) // MILLI
+
+
+def _see_promise(state: State, name: str, record: JobRecord, seen: Observed) -> None:
+    promise = record.promise
+    if promise is None:
+        return
+    start_us = promise.start_us
+    seen.estimated_start[name] = None if start_us is None else (start_us - BEGIN_US) // MINUTE_US
+    for run in promise.runs:
+        for number in range(run.first, run.first + run.hosts):
+            host = state.hosts[number].name
+            if run.slots:
+                seen.reserved.setdefault(name, {})[host] = run.slots
+            for amount in run.amounts:
+                if amount.resource == MEM:
+                    seen.reserved_mem.setdefault(name, {})[host] = amount.milli // MB_MILLI
 
 
 def _see_shares(state: State, name: str, record: JobRecord, seen: Observed) -> None:

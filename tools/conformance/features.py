@@ -18,18 +18,9 @@ from tools.conformance.values import (
     texts_of,
 )
 
-BACKFILL: Final = "reservation and backfill come with the policies that replay compares"
-FAIRSHARE: Final = "fairshare comes with the policies that replay compares"
+BACKFILL: Final = "jobs of an interruptible backfill queue aren't ended for the job they overtook"
 
-_TOPICS: Final = {"fairshare": FAIRSHARE, "backfill": BACKFILL, "reservation": BACKFILL}
-_QUEUE_FIELDS: Final = {
-    "FAIRSHARE": FAIRSHARE,
-    "FAIRSHARE_QUEUES": FAIRSHARE,
-    "SLOT_RESERVE": BACKFILL,
-    "RESOURCE_RESERVE": BACKFILL,
-    "BACKFILL": BACKFILL,
-    "INTERRUPTIBLE_BACKFILL": BACKFILL,
-}
+_QUEUE_FIELDS: Final = {"INTERRUPTIBLE_BACKFILL": BACKFILL}
 DURATION: Final = "duration and decay of rusage are kept and told, and not carried out yet"
 SUPERSEDED: Final = "superseded: use is reported per host, so jobs over several hosts reconcile too"
 
@@ -41,7 +32,7 @@ def refuse_left_out(vector: Vector) -> None:
     Raises:
         LeftOut: It asks for one.
     """
-    reason = _TOPICS.get(vector.topic)
+    reason = None
     if "overage_applied" in mapping_of_or_nothing(vector.fields.get("expect")):
         reason = SUPERSEDED
     # A limit stays charged when a duration ends, so only vectors about the resource itself differ.

@@ -63,6 +63,9 @@ class Observed:
         dependencies: What each job waits for, as written, None for nothing.
         submitted_min: When each job was submitted, in minutes.
         order: Jobs that wait or run, in the order in which they are considered.
+        reserved: The slots that each pending job has gathered, by host; so its memory in MB.
+        estimated_start: When each of these starts, in minutes, None when nobody knows.
+        usage: What each limit is charged, in whole units.
         denied: Whether the last action was denied to whoever tried it.
         error: Why the last action was refused, "" when it wasn't.
     """
@@ -86,6 +89,10 @@ class Observed:
     dependencies: dict[str, str | None] = field(default_factory=dict)
     submitted_min: dict[str, int] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
+    reserved: dict[str, Shares] = field(default_factory=dict)
+    reserved_mem: dict[str, Shares] = field(default_factory=dict)
+    estimated_start: dict[str, int | None] = field(default_factory=dict)
+    usage: dict[str, int] = field(default_factory=dict)
     denied: bool = False
     error: str = ""
 
@@ -270,6 +277,11 @@ def _of_only(what: str, values: Callable[[Observed], Mapping[str, object]]) -> C
     return run
 
 
+def _reserved(expected: object, seen: Observed) -> list[str]:
+    wanted = {job: dict(mapping_of(hosts)) for job, hosts in mapping_of(expected).items()}
+    return differing("gathered slots", wanted, seen.reserved)
+
+
 def _by_product(expected: object, seen: Observed) -> list[str]:
     """
     Compare where the vendor and this program differ: ours holds.
@@ -321,6 +333,14 @@ COMPARISONS: Final[dict[str, Compare]] = {
     "queue_order": lambda expected, seen: differing(
         "order", list(texts_of(expected)), list(seen.order)
     ),
+    "reserved": _reserved,
+    "reserved_mem": lambda expected, seen: _by_name(
+        "gathered memory of", mapping_of(expected), seen.reserved_mem
+    ),
+    "estimated_start": lambda expected, seen: _by_name(
+        "start of", mapping_of(expected), seen.estimated_start
+    ),
+    "usage": lambda expected, seen: _by_name("usage of", mapping_of(expected), seen.usage),
     "xce": _by_product,
     "vendor": _nothing,
 }

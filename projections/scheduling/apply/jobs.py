@@ -259,7 +259,7 @@ def ended(state: State, stamped: Stamped, event: JobEnded) -> None:
 
 def _end(state: State, job: JobRecord, after: JobState, now_us: int) -> None:
     if job.stream in state.live:
-        _leave_hosts(state, job)
+        _leave_hosts(state, job, now_us)
     else:
         _stop_waiting(state, job, now_us)
     move(state, job, after, now_us)
@@ -271,10 +271,14 @@ def _end(state: State, job: JobRecord, after: JobState, now_us: int) -> None:
         state.note_ended(job)
 
 
-def _leave_hosts(state: State, job: JobRecord) -> None:
+def _leave_hosts(state: State, job: JobRecord, now_us: int) -> None:
     """
     Give back what a live job holds, and drop the orders that stand for it.
     """
+    if state.rememberer is not None:
+        state.is_applying = True
+        state.rememberer.on_run_end(job, now_us)
+        state.is_applying = False
     state.capacity.give_back(job)
     state.limits.give_back(job)
     if job.borrows:
@@ -327,7 +331,7 @@ def requeued(state: State, stamped: Stamped, event: JobRequeued) -> None:
     job = state.stored.jobs[stamped.stream]
     now_us = stamped.time_us
     if stamped.stream in state.live:
-        _leave_hosts(state, job)
+        _leave_hosts(state, job, now_us)
     state.requeues.pop(stamped.stream, None)
     state.kills.pop(stamped.stream, None)
     move(state, job, JobState.PEND, now_us)

@@ -18,6 +18,7 @@ from projections.scheduling.pickers.protocol import (
     JobPicker,
     PickerView,
     Planner,
+    Remembering,
     Terms,
 )
 from projections.scheduling.records import JobRecord, QueueRecord, StoredState
@@ -231,6 +232,14 @@ class PickerLists:
         if self._is_begun:
             self._lists[self._place].picker.end_session()
             self._is_begun = False
+
+    def on_run_end(self, job: JobRecord, now_us: int) -> None:
+        """
+        Tell the picker of the job's queue, if it remembers, that it leaves its hosts.
+        """
+        listed = self._of_queue.get(job.spec.queue)
+        if listed is not None and isinstance(listed.picker, Remembering):
+            listed.picker.on_run_end(job, now_us)
 
     # -- promises
 

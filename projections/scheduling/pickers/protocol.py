@@ -4,6 +4,7 @@ What a job picker supplies.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
@@ -85,6 +86,36 @@ class PickerView(Protocol):
         """
         Return when a pending job could start at the latest, if running jobs run as planned; None
         when something else than hosts keeps it from starting.
+        """
+        ...
+
+    def groups_of(self, user: str) -> Collection[str]:
+        """
+        Return the names of the groups that a user is in.
+        """
+        ...
+
+    def live_jobs(self) -> Iterable[JobRecord]:
+        """
+        Return the jobs that have hosts, in the order in which they got them.
+        """
+        ...
+
+    def promised_jobs(self) -> Iterable[JobRecord]:
+        """
+        Return the pending jobs with a backfill reservation.
+        """
+        ...
+
+    def recall(self, name: str) -> str | None:
+        """
+        Return the document of a name, None when there is none.
+        """
+        ...
+
+    def remember(self, name: str, version: int, text: str) -> None:
+        """
+        Keep a document, canonical JSON, in the core's state; only while an event is applied.
         """
         ...
 
@@ -236,5 +267,18 @@ class Planner(Protocol):
     def promises(self) -> dict[str, BackfillReservation]:
         """
         Return what is promised at the end of a session, by stream, in the order of the jobs.
+        """
+        ...
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """
+    Be a picker that remembers more than the waiting jobs say, in documents.
+    """
+
+    def on_run_end(self, job: JobRecord, now_us: int) -> None:
+        """
+        Learn that a job is about to leave its hosts, while the event is applied.
         """
         ...

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from projections.scheduling.pickers.easy import Easy
+from projections.scheduling.pickers.fairshare import FairsharePicker
 from projections.scheduling.pickers.fcfs import BuiltinFcfs, StrictFcfs
+from projections.scheduling.pickers.shortest import ShortestFirst
 from projections.scheduling.placement.allocators import Fill, ParJob
 from projections.scheduling.placement.plugins import Plan, View
 from projections.scheduling.records import JobRecord
@@ -33,6 +35,9 @@ class PlansOnly:
         yield Plan(((tasks, 1),))
 
 
+OURS = [BuiltinFcfs, StrictFcfs, Easy, FairsharePicker, ShortestFirst, LiteralFcfs, LiteralStrict]
+
+
 @pytest.mark.parametrize("make", [ParJob, Fill, PlansOnly])
 def test_our_allocators_pass_the_cases(make: Callable[[], Any]) -> None:
     """
@@ -41,7 +46,7 @@ def test_our_allocators_pass_the_cases(make: Callable[[], Any]) -> None:
     assert [] == allocator_cases.problems_of(make)
 
 
-@pytest.mark.parametrize("make", [BuiltinFcfs, StrictFcfs, Easy, LiteralFcfs, LiteralStrict])
+@pytest.mark.parametrize("make", OURS)
 def test_our_pickers_pass_the_cases(make: Callable[[], Any]) -> None:
     """
     What we ask of others holds for our own.

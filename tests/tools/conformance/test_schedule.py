@@ -187,9 +187,8 @@ def test_expectations_that_name_no_job_are_about_the_last_one():
 @pytest.mark.parametrize(
     "fields",
     [
-        {"topic": "fairshare"},
-        {"queues": [{"name": "q", "SLOT_RESERVE": 5}]},
-        {"cases": [{"queues": [{"name": "q", "BACKFILL": True}]}]},
+        {"queues": [{"name": "q", "INTERRUPTIBLE_BACKFILL": 5}]},
+        {"cases": [{"queues": [{"name": "q", "INTERRUPTIBLE_BACKFILL": 5}]}]},
         {"expect": {"overage_applied": False}},
     ],
 )

@@ -1,0 +1,146 @@
+"""
+Fairshare: what is remembered of past use, and what follows from it.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from domain.commands import DefineQueue
+from domain.errors import InvariantBroken, Refused
+from domain.fairshare import HOUR_US, Fairshare, ShareNode, decayed
+from domain.queues import QueueSpec
+from projections.scheduling.core import Core
+from tests.builders import SECOND_US, some_settings
+from tests.scenario import Scenario
+
+EQUAL = (ShareNode(name="default", shares=1),)
+
+
+def shared(**changes: object) -> Scenario:
+    """
+    Return a cluster with one slot and a shared queue.
+    """
+    scenario = Scenario(some_settings(picker="fairshare"))
+    rules = Fairshare.model_validate({"shares": EQUAL, **changes})
+    scenario.command(DefineQueue(queue="normal", spec=QueueSpec(priority=30, fairshare=rules)))
+    scenario.hosts("h1 slots=1")
+    return scenario
+
+
+def ran(scenario: Scenario, name: str, user: str, seconds: int) -> None:
+    """
+    Let a job of a user run.
+    """
+    scenario.jobs(f"{name} user={user}")
+    scenario.session()
+    scenario.start(name)
+    scenario.pass_time(seconds)
+    scenario.finish(name)
+
+
+def test_past_runs_are_remembered_where_they_count() -> None:
+    """
+    The document changes with the event that ends the run, and decides who comes next.
+    """
+    scenario = shared(counts_past_runs=True)
+    ran(scenario, "A", "ann", 100)
+
+    kept = scenario.state.stored.documents["fairshare/normal/default/ann"]
+    expected = {"at_us": scenario.now_us, "cpu_us": 0, "run_us": 100 * SECOND_US}
+    assert (1, expected) == (kept.version, json.loads(kept.text))
+    assert kept.text == json.dumps(expected, sort_keys=True, separators=(",", ":"))
+
+    scenario.jobs("B user=ann", "C user=bob")
+    assert ["C dispatched: h1*1"] == scenario.session()[:1]
+
+
+def test_past_runs_are_forgotten_where_they_dont_count() -> None:
+    """
+    LSF's default: only what runs counts, and processor time.
+    """
+    scenario = shared()
+    ran(scenario, "A", "ann", 100)
+
+    scenario.jobs("B user=ann", "C user=bob")
+    assert ["B dispatched: h1*1"] == scenario.session()[:1]
+
+
+def test_a_restored_core_goes_on_with_the_same_documents() -> None:
+    """
+    Use outlives a session and a restart.
+    """
+    scenario = shared(counts_past_runs=True, run_time_decays=True)
+    ran(scenario, "A", "ann", 100)
+    ran(scenario, "A2", "ann", 5_000)
+    restored = Core.restore(scenario.core.snapshot())
+
+    assert restored.state.stored.documents == scenario.state.stored.documents
+    assert restored.snapshot() == scenario.core.snapshot()
+
+
+def test_a_session_can_not_change_a_document() -> None:
+    """
+    A session without a decision changes nothing, so what outlives it changes by events only.
+    """
+    scenario = shared()
+
+    with pytest.raises(InvariantBroken, match="while events are applied"):
+        scenario.state.remember("x", 1, "{}")
+
+
+@pytest.mark.parametrize(
+    ("amount", "age_us", "expected"),
+    [
+        (HOUR_US, 5 * HOUR_US, 360_000_000),
+        (HOUR_US, 0, HOUR_US),
+        (HOUR_US, 400 * HOUR_US, 0),
+        (0, 5, 0),
+    ],
+)
+def test_a_tenth_is_left_after_the_time_of_history(
+    amount: int, age_us: int, expected: int
+) -> None:
+    """
+    Whole numbers throughout: the same on every machine.
+    """
+    assert abs(decayed(amount, age_us, 5 * HOUR_US) - expected) <= 1
+
+
+def test_what_is_left_never_grows_with_age() -> None:
+    """
+    Fixed-point roots are rounded down, always in the same way.
+    """
+    left = [decayed(HOUR_US, minutes * 60 * SECOND_US, 5 * HOUR_US) for minutes in range(900)]
+
+    assert left == sorted(left, reverse=True)
+    assert left[0] > left[300] > left[-1] > 0
+
+
+def test_shares_that_name_somebody_twice_are_refused() -> None:
+    """
+    One clear error, nothing taken over.
+    """
+    scenario = shared()
+    twice = (ShareNode(name="ann", shares=1), ShareNode(name="ann", shares=2))
+
+    with pytest.raises(Refused, match="once a level"):
+        scenario.command(
+            DefineQueue(queue="x", spec=QueueSpec(priority=1, fairshare=Fairshare(shares=twice)))
+        )
+    assert "x" not in scenario.state.stored.queues
+
+
+def test_queues_that_share_accounts_are_one_list() -> None:
+    """
+    FAIRSHARE_QUEUES: what a user has in one queue counts in the other.
+    """
+    scenario = shared()
+    scenario.hosts("h2 slots=1")
+    child = QueueSpec(priority=30, fairshare=Fairshare(accounts_of="normal"))
+    scenario.command(DefineQueue(queue="child", spec=child))
+    scenario.jobs("A user=ann", "B user=ann queue=child", "C user=bob queue=child")
+
+    assert ["A dispatched: h1*1", "C dispatched: h2*1"] == scenario.session()[:2]

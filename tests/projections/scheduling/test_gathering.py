@@ -1,0 +1,99 @@
+"""
+Slot reservation: what waits gathers, what it lends comes back in time, and when it gives up.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.commands import DefineQueue
+from domain.errors import Refused
+from domain.queues import QueueSpec
+from projections.scheduling.core import Core
+from projections.scheduling.derived import derived
+from tests.builders import SECOND_US
+from tests.scenario import Scenario
+
+
+@pytest.fixture
+def scenario() -> Scenario:
+    """
+    Return a cluster of one host of four slots, two of them in use until second 101.
+    """
+    found = Scenario()
+    queues = {
+        "par": QueueSpec(priority=50, slot_reserve_us=300 * SECOND_US),
+        "bf": QueueSpec(priority=40, is_backfill=True),
+    }
+    for name, spec in queues.items():
+        found.command(DefineQueue(queue=name, spec=spec))
+    found.hosts("h1 slots=4")
+    found.submit("A", tasks_min=2, tasks_max=2, run_limit_us=100 * SECOND_US)
+    found.session()
+    found.start("A")
+    return found
+
+
+def test_what_is_gathered_is_kept_from_others_and_lent_to_those_that_end_in_time(
+    scenario: Scenario,
+) -> None:
+    """
+    B-001, B-002: the wide job is promised second 101; a job of 100 s may run on its slots.
+    """
+    scenario.jobs("BIG tasks=4 queue=par", "J")
+    scenario.submit("SHORT", queue="bf", run_limit_us=100 * SECOND_US)
+    scenario.submit("LONG", queue="bf", run_limit_us=101 * SECOND_US)
+
+    assert [
+        "BIG gathers h1*2 till 301: 101",
+        "BIG pended: slots short on h1",
+        "SHORT dispatched: h1*1",
+        "LONG pended: slots short on h1",
+        "J pended: slots short on h1",
+    ] == scenario.session()
+    assert scenario.job("BIG").job_id == scenario.job("SHORT").ahead_of
+    assert [] == scenario.session(), "what is lent is still promised"
+
+    restored = Core.restore(scenario.core.snapshot())
+    assert derived(scenario.state) == derived(restored.state)
+    scenario.start("SHORT")
+    scenario.pass_time(100)
+    scenario.finish("A", "SHORT")
+    assert ["BIG dispatched: h1*4"] == scenario.session()
+
+
+def test_when_time_is_over_everything_is_given_back_for_one_turn(scenario: Scenario) -> None:
+    """
+    B-003: the next session at a later moment gathers anew.
+    """
+    scenario.jobs("BIG tasks=4 queue=par", "J tasks=1", "K tasks=2")
+    scenario.session()
+    assert 301 * SECOND_US >= (scenario.core.next_wakeup(scenario.now_us) or 0)
+
+    scenario.pass_time(300)
+    decisions = scenario.session()
+    assert "BIG no longer promised" == decisions[1], "behind the run limit of A"
+    assert "J dispatched: h1*1" in decisions
+    scenario.pass_time(1)
+    assert "BIG gathers h1*1 till 602: unknown" == scenario.session()[0]
+
+
+def test_a_job_that_is_held_gives_everything_back(scenario: Scenario) -> None:
+    """
+    A promise ends with the waiting.
+    """
+    scenario.jobs("BIG tasks=4 queue=par", "J tasks=2")
+    scenario.session()
+    scenario.hold("BIG")
+
+    assert ["J dispatched: h1*2"] == scenario.session()
+    assert scenario.job("BIG").promise is None
+
+
+def test_a_queue_gathers_slots_or_resources() -> None:
+    """
+    LSF refuses both at once.
+    """
+    spec = QueueSpec(priority=1, slot_reserve_us=1, resource_reserve_us=1)
+    with pytest.raises(Refused, match="slot_reserve_us"):
+        Scenario().command(DefineQueue(queue="x", spec=spec))

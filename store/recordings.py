@@ -241,8 +241,8 @@ class Recording:
     Be a recording that is read like a log: by position, in order, or by stream.
 
     Its lines are looked at once, to know where each position is; a compressed file is unpacked
-    beside, into a temporary one. A last line without its end was being written when a scheduler was
-    killed: it isn't there.
+    beside, into a temporary one. Of a recording that was begun on a running scheduler only whole
+    commits are there: the rest was being written when the scheduler was killed.
 
     Args:
         path: The file.
@@ -289,6 +289,7 @@ class Recording:
         """
         Learn where every line is.
         """
+        whole = 0
         while line := file.readline(LINE_MAX):
             if not line.endswith(b"\n"):
                 break
@@ -296,9 +297,13 @@ class Recording:
                 self._places.append(_Place(self.head(), offset))
             else:
                 self._offsets.append(offset)
+                if _ends_commit(line):
+                    whole = len(self._offsets)
             offset += len(line)
         expected = self.header.events
-        if expected is not None and expected != len(self._offsets):
+        if expected is None:
+            del self._offsets[whole:]
+        elif expected != len(self._offsets):
             found = f"{len(self._offsets)} of them"
             raise Corrupt(
                 "truncated", self.head() + 1, f"{expected} whole events", found, str(self.file)
@@ -422,6 +427,10 @@ class Recording:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _ends_commit(line: bytes) -> bool:
+    return line.find(b',"ends_commit":true', 0, line.find(b',"payload":')) >= 0
 
 
 class RecordedSnapshots:

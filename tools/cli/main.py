@@ -56,6 +56,7 @@ COMMANDS = {
     "remove": Entry(
         "tools.cli.policies:remove", "Remove a queue, user, group, project, limit or profile."
     ),
+    "scheduler": Entry("tools.cli.scheduler:scheduler", "Record the running scheduler."),
     "simulate": Entry("tools.cli.simulate:simulate", "Run a recorded workload on a model cluster."),
     "replay": Entry("tools.cli.replay:replay", "Check the decisions of a recorded log."),
     "audit": Entry("tools.cli.audit:audit_group", "Ask what happened, in plain tables and words."),

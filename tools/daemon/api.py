@@ -27,6 +27,7 @@ from tools.daemon.access import RIGHTS, Caller, caller_of, check_route
 from tools.daemon.bodies import (
     CloseRequest,
     ModifyRequest,
+    RecordRequest,
     RequeueRequest,
     SubmitRequest,
     SwitchRequest,
@@ -92,6 +93,9 @@ ROUTES: dict[tuple[str, str], Route] = {
         for kind, command in policy_routes.REMOVE.items()
     },
     ("POST", "/v1/snapshot"): Route(cluster_routes.take_snapshot),
+    ("GET", "/v1/recording"): Route(cluster_routes.recording),
+    ("POST", "/v1/recording/start"): Route(cluster_routes.start_recording, RecordRequest),
+    ("POST", "/v1/recording/stop"): Route(cluster_routes.stop_recording),
     ("POST", "/v1/shutdown"): Route(cluster_routes.shutdown),
     ("POST", "/v1/workers/join"): Route(cluster_routes.join, JoinWorker),
     ("POST", "/v1/workers/{name}/reports"): Route(cluster_routes.reports, ReportsRequest),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 from typing import Annotated
 
-from pydantic import StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
 from domain.amounts import Count, TimeUs
 from domain.arrays import ArraySpec
@@ -147,6 +147,19 @@ class CloseRequest(Value):
     """
 
     why: Annotated[str, StringConstraints(max_length=1024)] = ""
+
+
+class RecordRequest(Value):
+    """
+    Ask for a recording.
+
+    Args:
+        file: Where to; an absolute path on the scheduler's host, that isn't there yet.
+        states_every: A whole state is written every so many events.
+    """
+
+    file: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+    states_every: Annotated[int, Field(ge=1, le=2**62)] = 50_000
 
 
 def submit_command(body: bytes, *, user: str, default_queue: str) -> SubmitJob:

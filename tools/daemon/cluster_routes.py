@@ -4,9 +4,12 @@ Routes of hosts, queues, the cluster itself, and of its workers.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
+from pathlib import Path
 
+from pydantic_core import to_json
 from starlette.requests import Request as HttpRequest
 
 from domain.commands import (
@@ -15,11 +18,13 @@ from domain.commands import (
     OpenWorker,
     SetQueue,
 )
+from replay.engine import Engine
 from tools.agent.protocol import LeaveRequest, ReportsRequest
 from tools.daemon import views
 from tools.daemon.access import Caller
 from tools.daemon.bodies import (
     CloseRequest,
+    RecordRequest,
 )
 from tools.daemon.handlers import (
     POLL_WAIT_MAX_S,
@@ -30,6 +35,7 @@ from tools.daemon.handlers import (
 )
 from tools.daemon.reports import Join, Leave, Reports
 from tools.daemon.requests import (
+    AtCommit,
     Command,
     Read,
     Reply,
@@ -98,6 +104,41 @@ async def take_snapshot(api: Api, http: HttpRequest, caller: Caller) -> Reply:  
     Keep a snapshot of the whole state as it is now.
     """
     return await api.engine.ask(TakeSnapshot())
+
+
+async def recording(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    Tell of the recording that is going on, or of the last one.
+    """
+    return await api.engine.ask(AtCommit(lambda _: api.recorder.status()))
+
+
+async def start_recording(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    Begin to record what is committed from now on into a file.
+    """
+    asked = await api.parsed(http, RecordRequest)
+    return await api.engine.ask(
+        AtCommit(
+            lambda engine: api.recorder.start(engine, Path(asked.file), asked.states_every)
+        )
+    )
+
+
+async def stop_recording(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    End the recording; answered once the file is whole.
+    """
+
+    def stop(engine: Engine) -> dict[str, object]:
+        api.recorder.stop(engine)
+        return {}
+
+    reply = await api.engine.ask(AtCommit(stop))
+    if reply.status != 200:
+        return reply
+    told = await asyncio.to_thread(api.recorder.wait_end)
+    return Reply(200, to_json(told))
 
 
 async def shutdown(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001

@@ -57,6 +57,9 @@ class EngineThread:
         journal: Where to write what happens to the process.
         on_end: Called in the thread when it ends, with the exit status.
         space: Measures the room that the log has left, None when it knows of none.
+
+    ``after_commit`` is called in the thread after every commit; whoever sets it does so before
+    `start`.
     """
 
     def __init__(
@@ -88,6 +91,7 @@ class EngineThread:
         self._batch: list[Request] = []
         self._is_stopping = False
         self._has_ended = False
+        self.after_commit: Callable[[Engine], None] = lambda _: None
         self._thread = threading.Thread(target=self._run, name="engine")
 
     @property
@@ -236,6 +240,7 @@ class EngineThread:
         self._publish()
         self._books.note(engine, made)
         self._answer(batch, now_ns)
+        self.after_commit(engine)
         # A snapshot isn't worth the room that the ends of jobs need.
         if self._room.room is Room.PLENTY and (engine.snapshot_is_due() or self._is_stopping):
             self._snapshot()

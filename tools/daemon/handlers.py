@@ -21,6 +21,7 @@ from tools.daemon.bodies import (
 )
 from tools.daemon.config import ClusterFiles, DaemonSettings
 from tools.daemon.engine_thread import EngineThread
+from tools.daemon.recorder import Recorder
 from tools.daemon.requests import (
     Reply,
 )
@@ -42,6 +43,7 @@ class Api:
         files: The cluster's files.
         key: The cluster's secret key.
         shut_down: Ends the process in good order.
+        recorder: Records the running process.
     """
 
     def __init__(
@@ -52,12 +54,14 @@ class Api:
         files: ClusterFiles,
         key: bytes,
         shut_down: Callable[[], None],
+        recorder: Recorder,
     ) -> None:
         self.engine = engine
         self.log = log
         self.files = files
         self.key = key
         self.shut_down = shut_down
+        self.recorder = recorder
         self.started_us = time.time_ns() // 1000
         # A worker that only waits must speak often enough not to pass for silent.
         self.poll_wait_max_s = settings.silent_after_s / 3

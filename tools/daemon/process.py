@@ -38,6 +38,7 @@ from tools.daemon.engine_thread import EngineThread
 from tools.daemon.handlers import Api
 from tools.daemon.hot_routes import HotRoutes
 from tools.daemon.journal import Journal
+from tools.daemon.recorder import Recorder
 from tools.daemon.server import serve, server_of
 
 BACKLOG = 512
@@ -200,7 +201,11 @@ class _Scheduler:
             self._recover, settings, key, journal, self._engine_ended, log.space
         )
         self._begin()
-        self._api = Api(self._engine, log, settings, files, key, self._engine.stop)
+        self._recorder = Recorder(files.log, journal)
+        self._engine.after_commit = self._recorder.after_commit
+        self._api = Api(
+            self._engine, log, settings, files, key, self._engine.stop, self._recorder
+        )
         self._server = server_of(HotRoutes(build_app(self._api), self._api), settings)
 
     def _recover(self) -> Engine:
@@ -247,6 +252,7 @@ class _Scheduler:
             runner.run(self._serve(listener, workers, worker_slots, on_ready))
         with suppress(FileNotFoundError):
             self._files.socket.unlink()
+        self._recorder.close(self._log.head())
         self._journal.info("ended", status=self._status, position=self._log.head())
         return self._status
 

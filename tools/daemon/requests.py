@@ -283,6 +283,27 @@ class Read(Request):
         return Reply(200, to_json({"position": engine.position, **self._view(engine)}))
 
 
+class AtCommit(Request):
+    """
+    Ask for something that is done at a commit and changes no state.
+
+    Args:
+        act: Does it, and returns the answer.
+    """
+
+    __slots__ = ("_act",)
+
+    def __init__(self, act: Callable[[Engine], dict[str, object]]) -> None:
+        super().__init__()
+        self._act = act
+
+    def answer(self, engine: Engine) -> Reply:
+        """
+        Do it, and tell what came of it.
+        """
+        return Reply(200, to_json(self._act(engine)))
+
+
 class TakeSnapshot(Request):
     """
     Ask for a snapshot as of the commit that is answered.

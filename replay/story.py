@@ -8,7 +8,7 @@ told from them by the same function: so there is one story, whoever tells it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from domain.arrays import ArraySpec, IndexRange
@@ -78,7 +78,10 @@ def job_story(
     try:
         AuditProjection(model).take(told)
         with Reading.of(model) as reading:
-            return story(reading, job_id, viewer=viewer, now_us=now_us)
+            # The first event of the tables isn't the log's.
+            return replace(
+                story(reading, job_id, viewer=viewer, now_us=now_us), first_position=1
+            )
     finally:
         model.close()
 

@@ -226,6 +226,7 @@ class Teller:
             self.now_us,
             self.period.from_us,
             self.period.to_us,
+            first_position=self.reading.first_position(),
         )
 
 

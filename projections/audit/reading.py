@@ -190,6 +190,13 @@ class Reading:
         )
         return int(found or 0)
 
+    def first_position(self) -> int:
+        """
+        Return where the recorded history begins: after 1 when the log's beginning was pruned before
+        the tables were made.
+        """
+        return int(self.value("SELECT min(position) FROM events") or 1)
+
     def boundary(self, position: int) -> int:
         """
         Return the last end of a step that isn't after a position, 0 for none.

@@ -71,6 +71,7 @@ class Story:
         from_us: Begin of the period told, None for the log's beginning.
         to_us: Its end, None for the log's end.
         elements: Of an array, each of its elements.
+        first_position: Where the recorded history begins; what came before was pruned.
     """
 
     kind: str
@@ -83,6 +84,7 @@ class Story:
     from_us: int | None = None
     to_us: int | None = None
     elements: tuple[Element, ...] = ()
+    first_position: int = 1
 
     def plain(self) -> dict[str, object]:
         """
@@ -95,6 +97,7 @@ class Story:
             "kind": self.kind,
             "name": self.name,
             **named,
+            "first_position": self.first_position,
             "position": self.position,
             "now_us": self.now_us,
             "from_us": self.from_us,

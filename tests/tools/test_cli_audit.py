@@ -323,3 +323,38 @@ def test_a_story_begins_and_ends_where_it_is_asked_to(
 
     assert whole[-len(part) :] == part
     assert 0 < len(part) < len(whole)
+
+
+def test_of_a_pruned_log_what_is_left_is_told_with_the_period_that_it_covers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    Tables of before the pruning know everything; tables made after it say where they begin.
+    """
+    log = a_cluster()
+    log.job(1)
+    first_left = len(log.envelopes) + 1
+    log.job(2, user="ben")
+    directory = tmp_path / "pruned"
+    with EventLog.create(directory / "log", log_id="one", durability="none") as opened:
+        for one in log.envelopes:
+            opened.append([one.stamped()])
+    place, upto = str(directory / "log"), ["--upto", str(first_left - 1)]
+    assert 0 == run(["audit", "catch-up", "--dir", str(directory)])
+    assert 0 == run(["log", "archive", place, *upto])
+    assert 0 == run(["log", "prune", place, *upto, "--yes", "--force"])
+    capsys.readouterr()
+
+    assert 0 == run(["history", "1", "--dir", str(directory)])
+    assert "the log's beginning" in capsys.readouterr().out
+    assert 2 == run(["audit", "check", "--dir", str(directory)])
+    assert 0 == run(["audit", "rebuild", "--dir", str(directory)])
+    assert 0 == run(["audit", "check", "--dir", str(directory)])
+    capsys.readouterr()
+
+    assert 1 == run(["history", "1", "--dir", str(directory)])
+    assert 0 == run(["history", "2", "--dir", str(directory)])
+    shown = capsys.readouterr().out
+    assert f"position {first_left} (what came before was pruned)" in shown
+    assert 0 == run(["history", "2", "--dir", str(directory), "--json"])
+    assert first_left == json.loads(capsys.readouterr().out)["first_position"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from domain.errors import Corrupt, NotFound, StoreUnavailable, XceError
+from domain.errors import Corrupt, NotFound, Refused, StoreUnavailable, XceError
 from tools.cli.options import dir_option, json_option
 from tools.cli.output import counted, note, say, say_json
 
@@ -302,10 +302,14 @@ def check_command(directory: Path) -> None:
                 str(place.link),
                 "xce audit rebuild makes it anew.",
             )
+        begin = log.info().first_position
+        if kept.first_position() < begin:
+            rule = f"can't be compared: the log begins at position {begin}, they before"
+            raise Refused("tables", rule, str(place.link), "What came before was pruned.")
         path = Path(folder, "fresh.db")
         model = ReadModel.create(path, log_id=log.log_id)
         AuditProjection(model).catch_up(
-            log.read(0, kept.position()), digest_at=lambda at: log.digest_at(at).hex()
+            log.read(begin - 1, kept.position()), digest_at=lambda at: log.digest_at(at).hex()
         )
         model.close()
         with Reading(path) as fresh:

@@ -175,4 +175,6 @@ def _period(told: Json) -> str:
     from projections.audit.times import moment
 
     begin = "the log's beginning" if told["from_us"] is None else moment(told["from_us"])
+    if told["from_us"] is None and told["first_position"] > 1:
+        begin = f"position {told['first_position']:,} (what came before was pruned)"
     return f"{begin} to {moment(told['now_us'] if told['to_us'] is None else told['to_us'])}"

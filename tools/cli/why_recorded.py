@@ -93,6 +93,12 @@ class Moment:
 
         told = self.told
         hosts = [host for host, _ in self.placement.hosts] if self.placement is not None else []
+        if self.placement is None:
+            query = (
+                "SELECT hosts FROM attempts WHERE job_id = ? AND dispatch_position <= ? "
+                "ORDER BY attempt DESC LIMIT 1"
+            )
+            hosts = [str(self.reading.value(query, (told.job_id, told.position)) or "")]
         end = self.reading.one(
             "SELECT exit_code, signal, why FROM attempts WHERE job_id = ? AND end_position = ?",
             (told.job_id, told.since_position),
@@ -188,8 +194,9 @@ class Moment:
     def placement(self) -> Placement | None:
         """
         Return where a job that has hosts, or had them, was placed and why there; None when it
-        waits, or never had any.
+        waits, or never had any, or that part of the log was pruned.
         """
+        from domain.errors import NotFound
         from replay.placed import placement_at
 
         row = self.reading.one(
@@ -200,8 +207,11 @@ class Moment:
         )
         if row is None or self.is_waiting:
             return None
-        step = list(self.log.read(row["first"] - 1, row["dispatch_position"]))
-        return placement_at(self.ladder, step)
+        try:
+            step = list(self.log.read(row["first"] - 1, row["dispatch_position"]))
+            return placement_at(self.ladder, step)
+        except NotFound:
+            return None
 
     def request(self) -> Waiting | None:
         """

@@ -17,8 +17,9 @@ from projections.audit.read_model import OtherVersion, ReadModel
 from store.log import EventLog
 from tools.follower.place import Busy, Place, remove_database
 
-# A follower that finds nothing new looks again after so long: lag stays far below a second.
-LOOK_S = 0.02
+# A follower that finds nothing new looks again after so long: lag stays far below a second, and
+# what comes meanwhile is one transaction.
+LOOK_S = 0.1
 # After a full disk or a lock it tries again after so long.
 RETRY_S = 1.0
 # Questions fill the tables for moments; after so long it looks whether they are done.
@@ -124,9 +125,11 @@ def _take_all(log: EventLog, projection: AuditProjection, progress: Progress | N
         if progress is not None:
             progress(position, head)
 
+    # Of a log whose beginning was pruned the tables hold what is left.
+    after = projection.position or log.info().first_position - 1
     with _few_collections():
         return projection.catch_up(
-            log.read(projection.position, head),
+            log.read(after, head),
             digest_at=lambda at: digest_text(log, at),
             progress=told,
         )

@@ -15,7 +15,7 @@ from domain.errors import UnknownEventType
 
 _classes: dict[str, type[Event]] = {}
 _set: Final = object.__setattr__
-_blanks: dict[type[Value], dict[str, Any]] = {}
+_blanks: dict[type[Value], tuple[dict[str, Any], set[str]]] = {}
 
 
 class Value(BaseModel):
@@ -40,9 +40,9 @@ class Value(BaseModel):
         decoded from its bytes, and so checked, before the commit (``store.codec.encode_checked``).
         """
         new = object.__new__(cls)
-        blank = _blanks.get(cls) or _learn_blank(cls)
+        blank, names = _blanks.get(cls) or _learn_blank(cls)
         _set(new, "__dict__", {**blank, **fields})
-        _set(new, "__pydantic_fields_set__", set(fields))
+        _set(new, "__pydantic_fields_set__", names)
         _set(new, "__pydantic_extra__", None)
         _set(new, "__pydantic_private__", None)
         return new
@@ -62,14 +62,17 @@ class Value(BaseModel):
         return new
 
 
-def _learn_blank(cls: type[Value]) -> dict[str, Any]:
+def _learn_blank(cls: type[Value]) -> tuple[dict[str, Any], set[str]]:
     """
-    Remember the fields of a class in their order, each with its default.
+    Remember the fields of a class in their order, each with its default, and their names.
+
+    All are taken to be set: nothing here asks which were.
     """
-    _blanks[cls] = {
+    blank = {
         name: None if field.is_required() else field.get_default(call_default_factory=True)
         for name, field in cls.model_fields.items()
     }
+    _blanks[cls] = (blank, set(blank))
     return _blanks[cls]
 
 

@@ -395,16 +395,20 @@ class Capacity:
     def _charge_run(self, run: HostRun, sign: int) -> None:
         first, stop, tasks = run.first, run.first + run.hosts, sign * run.tasks
         self.touch(first, stop)
-        self.used[first:stop] += tasks
+        # Adding to a view, and not to a slice by name, spares writing the view back onto itself.
+        used = self.used[first:stop]
+        used += tasks
         if self.is_plain:
-            self.usable[first:stop] -= tasks
+            usable = self.usable[first:stop]
+            usable -= tasks
             self.usable_total -= tasks * run.hosts
         else:
             self._settle_slots(first, stop)
         for amount in run.amounts:
             column = self.resources[amount.resource]
-            column.charged[first:stop] += sign * amount.milli
-            column.unused[first:stop] += sign * amount.milli
+            charged, unused = column.charged[first:stop], column.unused[first:stop]
+            charged += sign * amount.milli
+            unused += sign * amount.milli
             column.settle(first, stop)
         for instances in run.instances:
             self._use_units(run.first, instances, sign)

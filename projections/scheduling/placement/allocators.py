@@ -92,7 +92,7 @@ class ParJob:
         if total < tasks:
             return None
         fits = view.fits
-        largest = int(fits.max())
+        largest = int(np.maximum.reduce(fits))
         if largest >= tasks:
             return [(np.array([int((fits >= tasks).argmax())]), tasks)]
         if largest == 1:

@@ -38,14 +38,21 @@ def _counted(command: str) -> str:
     return f'echo "$XCE_JOB_ID" >> starts.txt; {command}'
 
 
+def _until(name: str) -> str:
+    """
+    Return a shell text that ends when it is told to, however slow the machine is.
+    """
+    return f"until [ -e {name}.ends ]; do sleep 0.1; done"
+
+
 WORKLOAD = (
     Act("sort", ("--shell", _counted("seq 300000 | sort -R | sort -n | sha256sum")), ("DONE", 0)),
     Act("hosts", ("-n", "3", "--shell", _counted('echo "my hosts: $XCE_HOSTS"')), ("DONE", 0)),
     Act("memory", ("-R", "rusage[mem=64]", "--shell", _counted("head -c 50m /dev/zero | md5sum")),
         ("DONE", 0)),
     Act("fails", ("--shell", _counted("echo this goes wrong >&2; exit 3")), ("EXIT", 3)),
-    Act("short", ("--shell", _counted("sleep 4")), ("DONE", 0)),
-    Act("long", ("--shell", _counted("sleep 12; echo survived")), ("DONE", 0)),
+    Act("short", ("--shell", _counted(_until("short"))), ("DONE", 0)),
+    Act("long", ("--shell", _counted(f"{_until('long')}; echo survived")), ("DONE", 0)),
     Act("too-wide", ("-n", "1000", "--shell", _counted("true")), ("EXIT", None)),
 )
 
@@ -101,7 +108,7 @@ def _submit(stage: Stage) -> dict[str, str]:
     for act in WORKLOAD:
         jobs[act.name] = stage.ask("submit", "-J", act.name, *act.words)["job_id"]
     wanted = {jobs["short"], jobs["long"]}
-    stage.wait("the two sleepers run", lambda: wanted <= set(_states(stage, "RUN")))
+    stage.wait("the two that wait run", lambda: wanted <= set(_states(stage, "RUN")))
     stage.show("jobs", "-a", "--columns", "job,name,state,tasks,hosts,exit")
     return jobs
 
@@ -123,6 +130,7 @@ def _crash(stage: Stage, jobs: dict[str, str]) -> None:
     stage.check("both running programs go on without it", holds=_alive(pids), seen=pids)
     late = stage.begin("submit", "-J", "late", "--wait", "30", "--shell", _counted("echo late"))
     stage.say("  a submission made now waits for the scheduler to come back")
+    (stage.directory / "short.ends").touch()
     stage.wait("the short job ends unseen", lambda: not _exists(pids[jobs["short"]]))
     stage.say("  the short job has ended meanwhile; nobody was there to hear it")
 
@@ -166,6 +174,7 @@ def _late(stage: Stage, late: subprocess.Popen[bytes], jobs: dict[str, str]) -> 
 
 def _finish(stage: Stage, jobs: dict[str, str]) -> None:
     stage.chapter("5. Everything runs to its end")
+    (stage.directory / "long.ends").touch()
     running = {job_id for name, job_id in jobs.items() if name != "too-wide"}
     stage.wait("all jobs that fit end", lambda: running <= set(_states(stage, *ENDED)))
     stage.show("jobs", "-a", "--columns", "job,name,state,tasks,hosts,exit")

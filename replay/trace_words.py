@@ -46,7 +46,7 @@ def trace_lines(trace: DecisionTrace, units: Writing) -> Iterator[str]:
     """
     session = trace.session
     which = f"session {session.number}" if session.is_recorded else (
-        f"a session after session {session.number - 1} that decided nothing"
+        f"a session behind session {session.number - 1} that isn't recorded"
     )  # fmt: skip
     yield f"job {trace.job_id}: {which}, {units.time(session.time_us)}, {trace.level.value} trace"
     if trace.place:
@@ -296,7 +296,7 @@ def _outcome_host(host: OutcomeHost, units: Writing) -> str:
 
 def _passed_lines(passed: Passed, units: Writing) -> Iterator[str]:
     session = passed.session
-    which = f"session {session.number}" if session.is_recorded else "a session without decisions"
+    which = f"session {session.number}" if session.is_recorded else "a session not recorded"
     yield f"{INDENT}since then: {which}, {units.time(session.time_us)}"
     yield f"{INDENT * 2}{outcome_text(passed.outcome)}"
     yield from _whole(passed.outcome)

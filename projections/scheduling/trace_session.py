@@ -210,7 +210,7 @@ class SessionTracing:
         for job in self._waiting():
             passed = self._passed(job, is_complete=is_complete)
             # What was decided isn't given up for what wasn't.
-            if store.pass_over(job.job_id, passed) or not store.has_room():
+            if store.pass_over(job.job_id, passed) or not store.has_room_for(job.job_id):
                 continue
             trace = DecisionTrace(
                 job.job_id, self._mark, self._settings.level,

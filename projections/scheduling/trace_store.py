@@ -62,11 +62,12 @@ class TraceStore:
         """
         return self._bytes + len(self._dropped) * DROPPED_BYTES
 
-    def has_room(self) -> bool:
+    def has_room_for(self, job_id: str) -> bool:
         """
-        Say whether a short trace can be kept without another being dropped.
+        Say whether a short trace of a job can be kept without another being dropped, and none of
+        the job was.
         """
-        return self.bytes + 2 * ENTRY_BYTES <= self._bytes_max
+        return job_id not in self._dropped and self.bytes + 2 * ENTRY_BYTES <= self._bytes_max
 
     def put(self, trace: DecisionTrace) -> None:
         """

@@ -28,6 +28,7 @@ Examples:
   xce why 12 --ahead             who is taken before it, and who holds what meanwhile
   xce why 12 --hosts             every host by name, with what it had available
   xce why 12 --history           all reasons over time, with seconds that sum to the wait
+  xce why 12 --trace             how it was decided: every limit, plan and host that was tried
   xce why 12 --json | jq .satisfiable
 It is told from the log, also with the scheduler down and when the job ended long ago. The first
 question about a long log takes it in and leaves snapshots beside it, about half a minute a million
@@ -41,9 +42,18 @@ what the hosts have.
 @click.option("--history", "as_history", is_flag=True, help="All reasons over time, with seconds.")
 @click.option("--ahead", "with_ahead", is_flag=True, help="Which jobs come before it.")
 @click.option("--hosts", "with_hosts", is_flag=True, help="What every host was short of.")
+@click.option("--trace", "as_trace", is_flag=True, help="How it was decided, step by step.")
+@click.option(
+    "--level", type=click.Choice(["summary", "full"]), default=None,
+    help="Of the trace: outcomes and counts, or everything.  [default: full]",
+)
+@click.option(
+    "--lines", "lines_max", type=click.IntRange(1, 1_000_000), default=None,
+    help="The most lines of a trace.  [default: 1000]",
+)
 @dir_option
 @json_option
-def why(
+def why(  # noqa: PLR0913 - one parameter an option
     directory: Path,
     job_id: str,
     at_text: str | None,
@@ -51,11 +61,21 @@ def why(
     as_history: bool,
     with_ahead: bool,
     with_hosts: bool,
+    as_trace: bool,
+    level: str | None,
+    lines_max: int | None,
     as_json: bool,
 ) -> None:
     """
     Say why a job waits or waited, and whether it can ever start; or what became of it.
     """
+    if as_trace:
+        _check_alone(is_alone=not (as_history or with_ahead or with_hosts))
+        _tell_trace(directory, job_id, at_text, level, lines_max, as_json=as_json)
+        return
+    if level is not None or lines_max is not None:
+        name = "level" if level is not None else "lines"
+        raise Refused(name, "must be given with --trace", level or str(lines_max))
     if as_history and (at_text is not None or with_ahead or with_hosts):
         raise Refused(
             "history", "must not be given with --at, --ahead or --hosts", None,
@@ -78,6 +98,33 @@ def why(
             directory, job_id, at_text,
             with_ahead=with_ahead, with_hosts=with_hosts, as_json=as_json,
         )
+
+
+def _check_alone(*, is_alone: bool) -> None:
+    if not is_alone:
+        raise Refused(
+            "trace", "must not be given with --history, --ahead or --hosts", None,
+            "It tells one decision.",
+        )  # fmt: skip
+
+
+def _tell_trace(
+    directory: Path, job_id: str, at_text: str | None, level: str | None, lines_max: int | None,
+    *, as_json: bool,
+) -> None:  # fmt: skip
+    from projections.scheduling.trace import LINES_MAX
+    from tools.cli.why_trace import tell_trace
+
+    def open_log() -> None:
+        from store.log import EventLog
+
+        EventLog.open(directory, writable=False).close()
+
+    answered_by_scheduler(directory, open_log, only_log="--trace")
+    tell_trace(
+        directory, job_id, at_text,
+        level=level or "full", lines_max=lines_max or LINES_MAX, as_json=as_json,
+    )  # fmt: skip
 
 
 def _tell_intervals(directory: Path, job_id: str, *, as_json: bool) -> None:

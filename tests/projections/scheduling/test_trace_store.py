@@ -99,12 +99,12 @@ def test_ten_thousand_decisions_of_a_thousand_hosts_stay_within_the_bound(scenar
         scenario.command(a_host(f"h{number:04}", 2, memory_mb), actor="")
     store = TraceStore()
     scenario.core.tracing = Tracing(TraceSettings(), store)
-    for begin in range(0, 10_000, 500):
-        for number in range(begin, begin + 500):
+    for begin in range(0, 10_000, 1_000):
+        for number in range(begin, begin + 1_000):
             scenario.submit(f"J{number}", resreq=(f"rusage[mem={1_101 + number}]",))
         scenario.session()
 
-        newest = store.get(str(begin + 500))
+        newest = store.get(str(begin + 1_000))
         assert newest is not None
         assert newest.outcome.host_count == 1_000
         assert held(store) <= store.bytes <= BYTES_MAX

@@ -42,6 +42,11 @@ _match = re.compile(
     re.DOTALL,
 ).match
 
+# Most states: texts without escapes, of the first schema version. Half the time of the other.
+_match_plain = re.compile(
+    rb'\{"t":(-?\d+)(?:,"a":"([^"\\]*)")?(?:,"c":"([^"\\]*)")?(,"l":0)?,"e":(?=\{)'
+).match
+
 # Half the time of calling the class, whose parameters have names.
 _new_envelope = cast("Callable[[type[Envelope], tuple[object, ...]], Envelope]", tuple.__new__)
 
@@ -122,6 +127,15 @@ def decode(position: int, stream: str, version: int, topic: str, state: bytes) -
     """
     try:
         known, validate = _readers.get(topic) or _learn_reader(topic)
+        found = _match_plain(state)
+        if found is not None and known == 1 and state[-1:] == b"}":
+            time_us, actor, cause, within = found.groups()
+            fields = (
+                position, stream, version, int(time_us), "" if actor is None else actor.decode(),
+                "" if cause is None else cause.decode(), validate(state[found.end() : -1]),
+                within is None,
+            )  # fmt: skip
+            return _new_envelope(Envelope, fields)
         found = _match(state)
         if found is None or state[-1:] != b"}":
             raise Corrupt("schema", position, "a state with time and payload", repr(state[:80]))

@@ -461,9 +461,7 @@ class RecordedSnapshots:
         """
         for found in self._lines(upto):
             if found.schema == schema:
-                return Snapshot(
-                    found.position, found.schema, found.state, found.time_us, Path()
-                )
+                return Snapshot(found.position, found.schema, found.state, found.time_us, Path())
         return None
 
     def at(self, position: int, schema: str) -> bytes | None:

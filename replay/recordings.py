@@ -6,10 +6,12 @@ the same way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from projections.scheduling.core import SCHEMA
+from replay.anonymise import Anonymiser, anonymous_id
 from replay.at import Ladder, Moment, ladder_of, whole_steps
 from store.log import EventLog
 from store.recordings import (
@@ -53,6 +55,7 @@ def record(
     after: int = 0,
     upto: int | None = None,
     every: int | None = None,
+    is_anonymous: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> RecordingHeader:
     """
@@ -67,6 +70,8 @@ def record(
         after: The last position before the window.
         upto: The last one in it; the end when None.
         every: A state is written every so many events; only the first one when None.
+        is_anonymous: Whether names become aliases; such a recording has an id of its own, and no
+            digest of a log.
         on_progress: Called with a position now and then.
 
     Raises:
@@ -82,7 +87,15 @@ def record(
     header = RecordingHeader(
         RECORDING_FORMAT, history.log_id, first + 1, last - first, epoch, digest
     )
-    write_recording(target, header, events, _states(history, ladder, moment, last, every))
+    states = _states(history, ladder, moment, last, every)
+    if is_anonymous:
+        header = replace(header, log_id=anonymous_id(history.log_id), head_digest="")
+        anonymiser = Anonymiser(
+            lambda: _events(history, first, last)[0],
+            lambda: _states(history, ladder, ladder.at(after), last, None),
+        )
+        events, states = map(anonymiser.event, events), map(anonymiser.state, states)
+    write_recording(target, header, events, states)
     return header
 
 

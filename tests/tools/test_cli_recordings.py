@@ -82,3 +82,28 @@ def test_the_schema_is_printed(capsys):
     """
     assert 0 == run(["log", "schema"])
     assert "DECISION" in json.dumps(told(capsys)["oneOf"])
+
+
+def test_an_anonymised_recording_verifies_and_is_another_log(place, capsys):
+    """
+    The trace's users are gone; what is left replays, and simulates to the same figures.
+    """
+    assert 0 == run(["log", "export", "run1", "given.jsonl", "--anonymise", "--json"])
+    assert told(capsys)["log_id"].startswith("anonymised-")
+    assert '"u1"' in json.dumps(json.loads(_exported(place, capsys)))
+    assert '"u1"' not in (place / "given.jsonl").read_text()
+    assert 0 == run(["replay", "verify", "given.jsonl"])
+    capsys.readouterr()
+    figures = []
+    for name in ("run1", "given.jsonl"):
+        assert 0 == run(["simulate", name, "--json"])
+        told_now = told(capsys)
+        figures.append({key: told_now[key] for key in ("jobs", "mean_wait_s", "makespan_s")})
+    assert figures[0] == figures[1]
+
+
+def _exported(place: Path, capsys) -> str:
+    assert 0 == run(["log", "export", "run1", "plain.jsonl"])
+    capsys.readouterr()
+    lines = (place / "plain.jsonl").read_text().splitlines()
+    return next(line for line in lines if "job.submitted" in line)

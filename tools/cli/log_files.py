@@ -57,6 +57,7 @@ def report(fields: dict[str, object], text: str, *, as_json: bool) -> None:
     "export",
     epilog=examples(
         "xce log export run1 run1.jsonl.zst",
+        "xce log export run1 given-away.jsonl --anonymise",
         "xce log export run1 evening.jsonl --from 2026-11-29T18:00:00 --to 2026-11-29T19:00:00",
         after="A part of a log begins with the state before it, so that it replays by itself.\n"
         "Next: xce replay verify FILE; or xce log import FILE NEW, of a whole log.",
@@ -68,15 +69,23 @@ def report(fields: dict[str, object], text: str, *, as_json: bool) -> None:
 @click.option("--to", "last", metavar="POSITION|TIME", help="End here.")
 @click.option("--states-every", "every", type=click.IntRange(min=1), metavar="EVENTS",
               help="Write the whole state every so many events too.")
+@click.option("--anonymise", is_flag=True,
+              help="Put aliases for people, projects, commands and names of jobs; leave free text "
+                   "out. Hosts, queues and resources stay.")
 @options_json
 def log_export(
-    log: Path, file: Path, *, first: str | None, last: str | None, every: int | None, as_json: bool
+    log: Path, file: Path, *, first: str | None, last: str | None, every: int | None,
+    anonymise: bool, as_json: bool,
 ) -> None:
     """
     Write a log, or a part of it, to FILE as JSON lines (.gz and .zst compress).
     """
     is_part = first is not None or last is not None or every is not None or log.is_file()
-    header = _record(log, file, first, last, every) if is_part else export_log(log, file)
+    header = (
+        _record(log, file, first, last, every, is_anonymous=anonymise)
+        if is_part or anonymise
+        else export_log(log, file)
+    )
     report(
         {
             "log_id": header.log_id, "first_position": header.first_position,
@@ -89,7 +98,8 @@ def log_export(
 
 
 def _record(
-    log: Path, file: Path, first: str | None, last: str | None, every: int | None
+    log: Path, file: Path, first: str | None, last: str | None, every: int | None, *,
+    is_anonymous: bool,
 ) -> RecordingHeader:
     # The states need the whole core; whole logs are copied without it.
     from replay.moments import before_of, parse_moment, position_of
@@ -102,7 +112,9 @@ def _record(
         upto = position_of(history, parse_moment("--to", last or "end"), field="--to")
         if upto < after:
             raise Refused("--to", "must not be before --from", last)
-        return record(history, file, after=after, upto=upto, every=every)
+        return record(
+            history, file, after=after, upto=upto, every=every, is_anonymous=is_anonymous
+        )
 
 
 @click.command(

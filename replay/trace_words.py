@@ -140,7 +140,10 @@ def _limit(line: Line) -> str:
 
 
 def _readiness(line: Line) -> str:
-    return _why(line)
+    if line.code:
+        return _why(line)
+    kept = f", {_counted(line.hosts, 'host')} kept for it" if line.hosts else ""
+    return f"{line.detail}{kept}"
 
 
 def _unavailable(line: Line) -> str:

@@ -375,6 +375,7 @@ class Session:
         if not is_plain:
             ground = ground_of(state, relief_for(state, job, lenders=lenders, kept=terms.kept))
         if tracer is not None:
+            tracer.beside(terms, lenders)
             ground.tracer = tracer
         return self._runner.place_on(ground, request, chain)
 

@@ -150,7 +150,7 @@ class SessionTracing:
             return None
         self._tried.add(job.stream)
         picker = _picker_of(self._state, job)
-        keys_of: Callable[[JobRecord], Iterable[tuple[str, int]]] | None
+        keys_of: Callable[[JobRecord], Iterable[tuple[str, int | str]]] | None
         keys_of = getattr(picker, "order_keys", None)
         trace = DecisionTrace(
             job.job_id,

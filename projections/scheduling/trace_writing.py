@@ -7,7 +7,7 @@ wrong in here may reach that code: writing stops then, and the trace says why.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -37,6 +37,7 @@ from projections.scheduling.trace_plans import PlanWriter
 from projections.scheduling.trace_rows import Overage, Rows, basis_of
 
 if TYPE_CHECKING:
+    from projections.scheduling.pickers.protocol import Terms
     from projections.scheduling.placement.eligible import Eligible
     from projections.scheduling.placement.runner import Pending
     from projections.scheduling.records import JobRecord
@@ -147,6 +148,20 @@ class Tracer:
         self.add(
             Line(Kind.LIMIT, outcome, name=budget.rule.name, detail=_scope_of(budget), rows=(row,))
         )
+
+    @harmless
+    def beside(self, terms: Terms, lenders: Collection[str]) -> None:
+        """
+        Write what the job must leave free, by the word of its picker, and who lends it hosts.
+        """
+        if terms.ahead_of:
+            hosts = sum(run.hosts for run in terms.kept)
+            detail = f"job {terms.ahead_of} must not be delayed"
+            self.add(Line(Kind.READINESS, "on_terms", detail=detail, hosts=hosts))
+        for stream in lenders:
+            lender = self._state.stored.jobs[stream].job_id
+            detail = f"it may borrow what is gathered for job {lender}"
+            self.add(Line(Kind.READINESS, "on_terms", detail=detail))
 
     @harmless
     def unavailable(self, reasons: Iterable[PendReason]) -> None:

@@ -16,7 +16,7 @@ from typing import final
 from domain.reservations import BackfillReservation, KeptRun
 from projections.scheduling.foreseen import Forecast, SlotsAhead
 from projections.scheduling.pickers.protocol import NO_TERMS, PickerView, Terms
-from projections.scheduling.pickers.waiting import UNKNOWN, Entry, Waiting
+from projections.scheduling.pickers.waiting import UNKNOWN, Entry, Waiting, named_keys
 from projections.scheduling.records import JobRecord, QueueRecord
 
 Mark = tuple[int, int]
@@ -266,6 +266,12 @@ class Easy:
             self._fresh = {}
 
     # -- what is recorded of it
+
+    def order_keys(self, job: JobRecord) -> list[tuple[str, int | str]]:
+        """
+        Return by name what gives a job its place in the order.
+        """
+        return named_keys(self._view, job)
 
     def blocker(self) -> JobRecord | None:
         if self._promise is None or len(self._waiting.entries) < 2:

@@ -19,7 +19,7 @@ from domain.fairshare import DEFAULT, Fairshare, ShareNode, Use, decayed
 from domain.job_states import JobState
 from projections.scheduling.pickers.protocol import PickerView
 from projections.scheduling.pickers.sharing import NOBODY, Account, Path, path_of, shares_of
-from projections.scheduling.pickers.waiting import Waiting
+from projections.scheduling.pickers.waiting import Waiting, named_keys
 from projections.scheduling.records import JobRecord, QueueRecord
 
 EQUAL: Final = Fairshare(shares=(ShareNode(name=DEFAULT, shares=1),))
@@ -225,6 +225,22 @@ class FairsharePicker:
         self._lists = []
         if len(self._proved) > 2 * len(self._waiting.entries) + 100:
             self._proved = {}
+
+    def order_keys(self, job: JobRecord) -> list[tuple[str, int | str]]:
+        """
+        Return by name what gives the job that was just handed out its place: use over shares of
+        each account on the way to its own, then the usual order.
+        """
+        priority, *usual = named_keys(self._view, job)
+        accounts: list[tuple[str, int | str]] = []
+        if self._current is job:
+            path = self._path_of(self._rules_of(self._family_of(job.spec.queue)), job)
+            below = list(self._root().path_to_head())[1:]
+            accounts = [
+                (f"use over shares of {name or 'nobody'}", str(account.key()))
+                for name, account in zip(path, below, strict=True)
+            ]
+        return [priority, *accounts, *usual]
 
     def blocker(self) -> JobRecord | None:
         return None

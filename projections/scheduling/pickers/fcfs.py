@@ -11,9 +11,9 @@ from heapq import heapify, heappop, heappush
 from typing import final
 
 from projections.scheduling.pickers.protocol import PickerView
+from projections.scheduling.pickers.waiting import named_keys
 from projections.scheduling.records import JobRecord, QueueRecord
 
-KEYS = ("queue_priority", "job_priority", "place", "queue_us", "job", "index")
 Key = tuple[int, int, int, int, int, int, int]
 Entry = tuple[Key, JobRecord]
 Heap = list[Entry]
@@ -44,17 +44,6 @@ class _Order:
         key = (-priority, -wish, job.place, *age, self._pushes)
         self.keys[job.stream] = key
         heappush(heap, (key, job))
-
-    def keys_of(self, job: JobRecord) -> list[tuple[str, int]]:
-        """
-        Return by name what gives a job its place, the first ones decide.
-        """
-        key = self.keys.get(job.stream)
-        if key is None:
-            return []
-        priority, wish, place, *age = key
-        values = (-priority, -wish, place, *age[:3])
-        return list(zip(KEYS, values, strict=True))
 
     def first(self, heap: Heap) -> Entry | None:
         """
@@ -271,11 +260,11 @@ class BuiltinFcfs:
         self._heads = []
         self._current = None
 
-    def order_keys(self, job: JobRecord) -> list[tuple[str, int]]:
+    def order_keys(self, job: JobRecord) -> list[tuple[str, int | str]]:
         """
         Return by name what gives a job its place in the order.
         """
-        return self._order.keys_of(job)
+        return named_keys(self._view, job)
 
     def blocker(self) -> JobRecord | None:
         return None
@@ -373,11 +362,11 @@ class StrictFcfs:
             heappush(self._heap, entry)
         self._aside = []
 
-    def order_keys(self, job: JobRecord) -> list[tuple[str, int]]:
+    def order_keys(self, job: JobRecord) -> list[tuple[str, int | str]]:
         """
         Return by name what gives a job its place in the order.
         """
-        return self._order.keys_of(job)
+        return named_keys(self._view, job)
 
     def blocker(self) -> JobRecord | None:
         return self._blocker if len(self._order.keys) > 1 else None

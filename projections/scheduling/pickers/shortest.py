@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import final
 
+from domain.units import show_duration
 from projections.scheduling.pickers.protocol import PickerView
-from projections.scheduling.pickers.waiting import Entry, Key, Waiting, key_of
+from projections.scheduling.pickers.waiting import Entry, Key, Waiting, key_of, named_keys
 from projections.scheduling.records import JobRecord, QueueRecord
 
 
@@ -89,6 +90,15 @@ class ShortestFirst:
         self._todo = []
         if len(self._proved) > 2 * len(self._waiting.entries) + 100:
             self._proved = {}
+
+    def order_keys(self, job: JobRecord) -> list[tuple[str, int | str]]:
+        """
+        Return by name what gives a job its place in the order.
+        """
+        run_us = self._view.planned_run_us(job)
+        priority, *usual = named_keys(self._view, job)
+        planned = "unknown" if run_us is None else show_duration(run_us)
+        return [priority, ("planned_run", planned), *usual]
 
     def blocker(self) -> JobRecord | None:
         return None

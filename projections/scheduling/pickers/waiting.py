@@ -12,6 +12,9 @@ from projections.scheduling.pickers.protocol import PickerView
 from projections.scheduling.records import JobRecord
 
 Key = tuple[int, ...]
+NAMES = ("queue_priority", "job_priority", "place", "queue_us", "job", "index")
+"""What the parts of a key are; of the first two the high ones come first."""
+
 UNKNOWN = -1
 
 
@@ -23,6 +26,14 @@ def key_of(view: PickerView, job: JobRecord) -> Key:
     if queue.user_priority_max is not None:
         wish = min(wish, queue.user_priority_max)
     return (-queue.priority, -wish, job.place, job.queue_us, job.number, job.index)
+
+
+def named_keys(view: PickerView, job: JobRecord) -> list[tuple[str, int | str]]:
+    """
+    Return the same by name, as it is told to people.
+    """
+    priority, wish, *rest = key_of(view, job)
+    return list(zip(NAMES, (-priority, -wish, *rest), strict=True))
 
 
 class Entry(NamedTuple):

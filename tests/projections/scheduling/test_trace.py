@@ -443,3 +443,49 @@ def test_untraced_placements_keep_the_short_cut(scenario, monkeypatch):
     scenario.session()
 
     assert [1] == scanned
+
+
+@pytest.mark.parametrize(
+    ("picker", "names"),
+    [
+        ("builtin_fcfs", []),
+        ("strict_fcfs", []),
+        ("easy", []),
+        ("shortest_first", ["planned_run"]),
+        ("fairshare", ["use over shares of default", "use over shares of alice"]),
+    ],
+)
+def test_the_keys_of_the_order_are_those_of_the_picker(picker, names):
+    """
+    Each picker says itself what gave the job its place.
+    """
+    scenario = Scenario(some_settings(picker=picker))
+    scenario.hosts("h1 slots=2")
+    store = traced(scenario)
+    scenario.submit("A", user_priority=5, run_limit_us=60_000_000)
+
+    scenario.session()
+
+    keys = trace_of(scenario, store, "A").keys
+    usual = ["job_priority", "place", "queue_us", "job", "index"]
+    assert ["queue_priority", *names, *usual] == [key.name for key in keys]
+    assert ("job_priority", 5) == (keys[1 + len(names)].name, keys[1 + len(names)].value)
+
+
+def test_what_is_promised_to_an_earlier_job_is_told(scenario):
+    """
+    Under EASY a job behind the first one is tried on terms, and says behind whom it waits.
+    """
+    scenario = Scenario(some_settings(picker="easy"))
+    scenario.hosts("h1 slots=4", "h2 slots=4")
+    store = traced(scenario)
+    for name, tasks, limit_us in (("A", 5, 100), ("B", 8, 100), ("C", 3, 50), ("D", 3, 500)):
+        us = limit_us * 1_000_000
+        scenario.submit(name, tasks_min=tasks, tasks_max=tasks, run_limit_us=us,
+                        resreq=("rusage[mem=0]",))  # fmt: skip
+    scenario.session()
+
+    first = scenario.ids["B"]
+    assert told(trace_of(scenario, store, "C"), Kind.READINESS) == [
+        "may start", f"job {first} must not be delayed: on terms",
+    ]  # fmt: skip

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.preemption import Preemption
+from projections.scheduling.plugins import Plugins
 from projections.scheduling.trace import Level, TraceSettings, Verdict
 from projections.scheduling.trace_plain import packed, unpacked
 from projections.scheduling.trace_session import Tracing
@@ -23,6 +24,8 @@ ONE = TraceSettings(streams=frozenset({"job:0000000002"}), arrays=frozenset({3})
 CHOICES = st.sampled_from(
     [TraceSettings(), ONE, TraceSettings(level=Level.SUMMARY), TraceSettings(lines_max=7)]
 )
+
+PICKERS = st.sampled_from(sorted(Plugins().pickers))
 
 
 def traced(scenario: Scenario, chosen: TraceSettings) -> TraceStore:
@@ -73,7 +76,7 @@ def test_safety_requirements_are_decided_alike_traced_or_not(
 
 @settings(max_examples=150, deadline=None)
 @given(
-    lives.HOSTS, lives.CHAINS, lives.PICKERS, lives.LIMITS, lives.PREEMPTIONS, lives.STEPS, CHOICES
+    lives.HOSTS, lives.CHAINS, PICKERS, lives.LIMITS, lives.PREEMPTIONS, lives.STEPS, CHOICES
 )
 def test_safety_lives_of_jobs_are_the_same_traced_or_not(
     hosts: list[Any],

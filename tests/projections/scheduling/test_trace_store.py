@@ -95,7 +95,7 @@ def test_ten_thousand_decisions_of_a_thousand_hosts_stay_within_the_bound(scenar
     objects themselves, and the newest is always there.
     """
     for number in range(1_000):
-        memory_mb = 1_000 + number // 10 + number % 10 // 9
+        memory_mb = 1_000 + number // 25
         scenario.command(a_host(f"h{number:04}", 2, memory_mb), actor="")
     store = TraceStore()
     scenario.core.tracing = Tracing(TraceSettings(), store)

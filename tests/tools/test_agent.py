@@ -311,7 +311,7 @@ def test_a_measure_is_told_only_when_it_has_changed() -> None:
     )
     assert child.stdout is not None
     child.stdout.readline()
-    meter = measure.Meter()
+    meter = measure.Meter("")
     attempt = Attempt("1", 1, Phase.RUNNING, pid=child.pid, born_ticks=1)
     try:
         first = meter.measure([attempt])

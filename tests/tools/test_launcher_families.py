@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools import launcher_harness as harness
-from tools.agent import processes
+from tools.agent import measure, processes
 from tools.agent.files import WorkerFiles
 from tools.agent.messages import (
     AttemptKey,
@@ -126,6 +126,24 @@ def test_what_a_job_leaves_outside_its_group_ends_with_it(
 
     wait_for(lambda: not sleepers(tmp_path), "nothing of the job is left")
     assert 0 == ended.exit_code
+
+
+@pytest.mark.parametrize("way", ["setsid", "setsid with its own environment", "twice forked"])
+def test_what_left_the_group_of_an_attempt_is_measured_with_it(
+    client: harness.Client, files: WorkerFiles, tmp_path: Path, way: str
+) -> None:
+    """
+    Otherwise a program would escape its memory limit by calling setsid.
+    """
+    client.start(shell("1", f"{LEAVES[way]}\nsleep 1000", files))
+    attempt = client.wait_running(FIRST)
+    wait_for(lambda: len(sleepers(tmp_path)) == 2, "the program has left its group")
+
+    usage = measure.Meter(str(files.directory)).measure([attempt])
+
+    assert usage is not None
+    (seen,) = usage.jobs
+    assert (3, 3) == (seen.processes, seen.threads)
 
 
 def test_a_successor_ends_what_was_left_outside_the_group_of_an_adopted_attempt(

@@ -106,7 +106,7 @@ class Agent:
         self._work = HttpClient(files.scheduler_socket)
         self._telling = HttpClient(files.scheduler_socket)
         self._outbox = Outbox()
-        self._meter = measure.Meter()
+        self._meter = measure.Meter(str(files.directory))
         self._attempts: dict[AttemptKey, Attempt] = {}
         self._done_with: dict[
             AttemptKey, int
@@ -222,7 +222,7 @@ class Agent:
             "POST", "/v1/workers/join", body.model_dump_json().encode(), timeout_s=ANSWER_S
         )
         if status not in (200, 201):
-            raise Unreachable(f"join: status {status}: {answer[:300]!r}")
+            raise Unreachable(f"join: status {status}: {_shown(answer)}")
         joined = JoinAnswer.model_validate_json(answer)
         await self._belong_to(joined.log_id)
         self._incarnation, self._revision = joined.incarnation, 0
@@ -265,12 +265,12 @@ class Agent:
         took its place.
         """
         if status == 409:
-            raise Superseded(f"{self._files.worker}: {answer[:300]!r}")
+            raise Superseded(f"{self._files.worker}: {_shown(answer)}")
         if status == 404:
             self._incarnation = 0
             self._has_joined.clear()
             return
-        raise Unreachable(f"status {status}: {answer[:300]!r}")
+        raise Unreachable(f"status {status}: {_shown(answer)}")
 
     def _take(self, work: WorkAnswer) -> None:
         """
@@ -420,6 +420,10 @@ class Agent:
             if self._incarnation:
                 body = LeaveRequest(incarnation=self._incarnation).model_dump_json().encode()
                 await self._telling.ask("POST", self._route("leave"), body, timeout_s=2.0)
+
+
+def _shown(answer: bytes) -> str:
+    return answer[:300].decode(errors="replace")
 
 
 def log(what: str, **fields: object) -> None:

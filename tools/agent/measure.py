@@ -13,6 +13,7 @@ import psutil
 
 from domain.amounts import MEM, Amount, Attribute, HostResource
 from domain.events.workers import JobUsage
+from tools.agent import processes
 from tools.agent.messages import Attempt, Phase
 from tools.agent.protocol import Usage
 
@@ -67,9 +68,13 @@ def _milli_kib(size_bytes: int) -> int:
 class Meter:
     """
     Measure again and again, and tell only what changed beyond the thresholds.
+
+    Args:
+        worker_directory: As it stands in the environment of every job of this worker.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, worker_directory: str) -> None:
+        self._worker_directory = worker_directory
         self._told_load_milli = 0
         self._told: dict[tuple[str, int], JobUsage] = {}
 
@@ -78,7 +83,7 @@ class Meter:
         Return load and the use of the running attempts, or None when nothing is worth telling.
         """
         running = {attempt.pid: attempt for attempt in attempts if attempt.phase is Phase.RUNNING}
-        used = _used(running)
+        used = _used(running, self._worker_directory)
         free_milli = _milli_kib(psutil.virtual_memory().available)
         changed = tuple(usage for usage in used if self._is_news(usage))
         alive = {(usage.job_id, usage.attempt) for usage in used}
@@ -91,7 +96,7 @@ class Meter:
 
     def _is_news(self, usage: JobUsage) -> bool:
         told = self._told.get((usage.job_id, usage.attempt))
-        if told is None or told.processes != usage.processes:
+        if told is None or (told.processes, told.threads) != (usage.processes, usage.threads):
             return True
         return _has_changed(told.amounts[0].milli, usage.amounts[0].milli)
 
@@ -101,27 +106,57 @@ def _has_changed(told_milli: int, seen_milli: int) -> bool:
     return change > CHANGE_KIB_MIN * 1000 and change * CHANGE_SHARE > told_milli
 
 
-def _used(running: dict[int, Attempt]) -> list[JobUsage]:
+def _used(running: dict[int, Attempt], worker_directory: str) -> list[JobUsage]:
     """
-    Add up memory, processor time and processes of each running attempt's process group.
+    Add up memory, processor time, processes and threads of each running attempt, also of what left
+    its process group.
     """
-    totals = {group: [0, 0, 0] for group in running}
-    for process in psutil.process_iter() if running else ():
+    totals = {leader: [0, 0, 0, 0] for leader in running}
+    members = _members(running, worker_directory) if running else {}
+    for pid, leader in members.items():
         with suppress(psutil.Error, OSError):
-            total = totals.get(os.getpgid(process.pid))
-            if total is not None:
-                spent = process.cpu_times()
-                total[0] += process.memory_info().rss
-                total[1] += round((spent.user + spent.system) * 1e6)
-                total[2] += 1
+            process = psutil.Process(pid)
+            spent, total = process.cpu_times(), totals[leader]
+            total[0] += process.memory_info().rss
+            total[1] += round((spent.user + spent.system) * 1e6)
+            total[2] += 1
+            total[3] += process.num_threads()
     return [
         JobUsage(
             job_id=attempt.job_id,
             attempt=attempt.attempt,
-            cpu_us=totals[group][1],
-            processes=totals[group][2],
-            amounts=(Amount(resource=MEM, milli=_milli_kib(totals[group][0])),),
+            cpu_us=totals[leader][1],
+            processes=totals[leader][2],
+            threads=totals[leader][3],
+            amounts=(Amount(resource=MEM, milli=_milli_kib(totals[leader][0])),),
         )
-        for group, attempt in running.items()
-        if totals[group][2]
+        for leader, attempt in running.items()
+        if totals[leader][2]
     ]
+
+
+def _members(running: dict[int, Attempt], worker_directory: str) -> dict[int, int]:
+    """
+    Return the first process of its attempt for each process of one: known by its group, by its
+    parents, or by its environment when it has lost those.
+    """
+    everyone = {one.pid: one for one in processes.living()}
+    launchers = {everyone[leader].parent for leader in running if leader in everyone}
+    leaders = {attempt.key: leader for leader, attempt in running.items()}
+    found: dict[int, int | None] = {}
+
+    def leader_of(pid: int) -> int | None:
+        one = everyone.get(pid)
+        if one is None or one.pid in launchers:
+            return None
+        if pid not in found:
+            if one.group in running:
+                found[pid] = one.group
+            elif one.parent in launchers:
+                owner = processes.owner_of(pid, worker_directory)
+                found[pid] = None if owner is None else leaders.get(owner)
+            else:
+                found[pid] = leader_of(one.parent)
+        return found[pid]
+
+    return {pid: leader for pid in everyone if (leader := leader_of(pid)) is not None}

@@ -144,3 +144,18 @@ def hold(state: State, relief: Relief, holder: JobRecord) -> None:
     for (name, place), milli in shared_of(holder.keeps.shared).items():
         less = covered.shared.get((name, place), 0)
         relief.take_shared(name, place, max(0, milli - less))
+    _hold_budgets(state, relief, holder, covered)
+
+
+def _hold_budgets(state: State, relief: Relief, holder: JobRecord, covered: Relief) -> None:
+    """
+    Take of each budget what a preemptor will be charged, beyond what its victims still are.
+    """
+    assert holder.keeps is not None, holder.stream
+    limits, keeps = state.limits, holder.keeps
+    for budget in limits.budgets_of(holder.spec):
+        need = limits.taken_of(budget.rule, keeps.runs, keeps.shared)
+        for given, milli in covered.headroom:
+            if given.key == budget.key:
+                need = need - milli
+        relief.headroom.append((budget, -np.maximum(need, 0)))

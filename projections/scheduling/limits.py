@@ -7,7 +7,7 @@ rebuilt after a restore or another definition; the rebuilt must equal the kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -329,6 +329,20 @@ class Limits:
             return self._bounds(rule)[1], self._column(key)
         return self._most_in_all(rule), self._used.get(key, 0)
 
+    def can_charge_again(self, job: JobRecord) -> bool:
+        """
+        Say whether what a stopped job gave back of its budgets is free again.
+        """
+        still = self._charged.get(job.stream, ())
+        if job.allocation is None:
+            return True
+        for budget in self.budgets_of(job.spec):
+            if budget not in still:
+                taken = self.taken_of(budget.rule, job.allocation.runs, job.allocation.shared)
+                if np.any(taken > self.headroom(budget)):
+                    return False
+        return True
+
     def _most_in_all(self, rule: Rule) -> int:
         if rule.basis is Basis.ABSOLUTE:
             return rule.most_milli
@@ -343,14 +357,27 @@ class Limits:
         return found
 
     def short_of(
-        self, request: Request, ranks: range, *, is_empty: bool = False
+        self,
+        request: Request,
+        ranks: range,
+        *,
+        is_empty: bool = False,
+        headroom: Callable[[Budget], int | Column] | None = None,
     ) -> PendReason | None:
         """
         Return which budget of the whole job can't hold its least need, None when all do; of several
         of one rank the one that has least left.
+
+        Args:
+            request: What is asked for.
+            ranks: Of which ranks.
+            is_empty: As if nothing were in use.
+            headroom: What is left of a budget on some ground; as it is when None.
         """
         found: tuple[int, int, int] | None = None
-        for place, budget, left, least in self.needs_of(request, ranks, is_empty=is_empty):
+        needs = self.needs_of(request, ranks, is_empty=is_empty)
+        for place, budget, here, least in needs:
+            left = here if headroom is None else headroom(budget)
             if isinstance(left, int) and least > left:
                 found = min(found or (9, 0, 0), (budget.rule.rank, left, place))
         if found is None:

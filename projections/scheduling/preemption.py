@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from domain.allocations import Allocation
+from domain.amounts import SLOTS
 from domain.errors import InvariantBroken
 from domain.event import Event
 from domain.events.jobs import (
@@ -29,7 +30,7 @@ from projections.scheduling.holds import victims_of, waits_to_be_ready
 from projections.scheduling.own_view import ground_of, relief_for
 from projections.scheduling.placement.relief import Relief
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
-from projections.scheduling.readiness import kept_from_starting
+from projections.scheduling.readiness import kept_whoever_stops
 from projections.scheduling.records import JobRecord
 from projections.scheduling.request import Request
 from projections.scheduling.state import State
@@ -43,6 +44,14 @@ SLOT_CODES: Final = frozenset(
         ReasonCode.HOST_SLOTS,
         ReasonCode.JOB_NO_SPAN,
         ReasonCode.JOB_SPREAD_TASK,
+        ReasonCode.QUE_JOB_LIMIT,
+        ReasonCode.QUE_PJOB_LIMIT,
+        ReasonCode.QUE_USR_JLIMIT,
+        ReasonCode.QUE_USR_PJLIMIT,
+        ReasonCode.USER_JOB_LIMIT,
+        ReasonCode.USER_PJOB_LIMIT,
+        ReasonCode.UGRP_JOB_LIMIT,
+        ReasonCode.UGRP_PJOB_LIMIT,
         ReasonCode.QUE_HOST_JLIMIT,
         ReasonCode.QUE_PROC_JLIMIT,
         ReasonCode.USER_PROC_JLIMIT,
@@ -148,7 +157,8 @@ class Preemption:
         is_serial = all(
             sum(part.tasks_max for part in branch.parts) == 1 for branch in request.branches
         )
-        if on_host is not None and is_serial:
+        # What a limit of the whole job counts may run on any host.
+        if on_host is not None and is_serial and not request.budgets:
             return on_host
         spread = self._fewest(request, base, candidates)
         if on_host is None or (spread is not None and len(spread[0]) < len(on_host[0])):
@@ -161,12 +171,12 @@ class Preemption:
             return False
         if self._now_us < job.queue_us + settings.delay_us:
             return False
-        if kept_from_starting(self._state, job, self._now_us) is not None:
+        if kept_whoever_stops(self._state, job, self._now_us) is not None:
             return False
         if settings.trigger is Trigger.ANY:
             return True
         return any(
-            reason.code in SLOT_CODES or reason.resource in settings.resources
+            reason.code in SLOT_CODES or reason.resource in (SLOTS, *settings.resources)
             for reason in outcome.reasons()
         )
 

@@ -89,6 +89,20 @@ def kept_from_starting(state: State, job: JobRecord, now_us: int) -> PendReason 
     )
 
 
+def kept_whoever_stops(state: State, job: JobRecord, now_us: int) -> PendReason | None:
+    """
+    Return why a job that may be tried can't start now whoever stopped for it, None when it could.
+    """
+    if not job.index and state.bounds_nothing(job.spec):
+        return None
+    return (
+        right_lost(state, job.spec)
+        or _too_late(state, job, now_us)
+        or not_allowed(state, job)
+        or _array_limit(state, job)
+    )
+
+
 def not_allowed(state: State, job: JobRecord) -> PendReason | None:
     """
     Return what of a job's values its profile or queue no longer allow, None when they allow all.

@@ -81,6 +81,8 @@ class Resumption:
         for holder in state.keepers.values():
             self._hold_in_full(relief, holder)
         free = capacity.slots - capacity.used + relief.slots
+        if not state.limits.can_charge_again(victim):
+            return False
         if (free < slots_of(self._state, victim.allocation))[self._hosts_of(victim)].any():
             return False
         ground = _ground_of(state, relief)

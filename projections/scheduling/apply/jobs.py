@@ -147,7 +147,8 @@ def kill_requested(state: State, stamped: Stamped, event: JobKillRequested) -> N
     job = state.stored.jobs[stamped.stream]
     if job.kill_actor is None:
         job.kill_actor = stamped.actor
-        state.kills[stamped.stream] = job
+        if not job.kill_order:
+            state.kills[stamped.stream] = job
 
 
 def pended(state: State, stamped: Stamped, event: JobPended) -> None:
@@ -321,7 +322,8 @@ def requeue_requested(state: State, stamped: Stamped, event: JobRequeueRequested
     job = state.stored.jobs[stamped.stream]
     job.requeue_why = "command"
     job.requeue_hold = event.hold
-    state.kills[stamped.stream] = job
+    if not job.kill_order:
+        state.kills[stamped.stream] = job
 
 
 def requeued(state: State, stamped: Stamped, event: JobRequeued) -> None:

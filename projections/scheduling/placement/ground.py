@@ -80,6 +80,7 @@ class Ground:
         self.takes: Mask = np.ones(capacity.hosts, np.bool_) if is_empty else capacity.takes_jobs
         self.usable: Column = capacity.slots if is_empty else capacity.usable
         self.tracer: Tracer | None = None
+        self.differs_in_budgets = False
         self._idle: Mask | None = None
         self._available: dict[str, Column] = {}
         self._left: dict[str, list[int]] = {}
@@ -92,6 +93,7 @@ class Ground:
         other = Ground(self.capacity, is_empty=self.is_empty)
         other.tracer = self.tracer
         other.takes = self.takes
+        other.differs_in_budgets = self.differs_in_budgets
         other.usable = self.usable
         other._idle = self._idle
         other._available = dict(self._available)
@@ -198,8 +200,12 @@ class Ground:
         for (name, place), milli in relief.shared.items():
             pool = capacity.pools.by_name[name][place]
             self.left(name)[place] = max(0, pool.total - pool.charged + milli)
+        self.differs_in_budgets = bool(relief.headroom)
         for budget, more in relief.headroom:
             self._headroom[budget.key] = self.headroom(budget) + more
+        for budget, _ in relief.headroom:
+            left = np.maximum(self._headroom[budget.key], 0)
+            self._headroom[budget.key] = left if left.ndim else int(left)
 
     def only(self, number: int) -> None:
         """

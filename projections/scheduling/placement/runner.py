@@ -16,6 +16,7 @@ import numpy as np
 from domain.allocations import Allocation, HostRun, SharedAmount
 from domain.errors import InvariantBroken
 from domain.reasons import PendReason, ReasonCode
+from projections.scheduling.budgets import LIMIT_RANK, QUEUE_RANK
 from projections.scheduling.capacity import Capacity, Column, Mask
 from projections.scheduling.placement.assembly import Found, allocation_of, runs_of, shares_of
 from projections.scheduling.placement.eligible import sorted_hosts
@@ -118,6 +119,9 @@ class PlacementRunner:
         """
         Try to place one request on a ground, such as one on which jobs were released on trial.
         """
+        short = self._short_of_budget(request, ground)
+        if short is not None:
+            return Pending((short.code, short.detail), lambda: (short,))
         placer = LiteralPart if self._plain else FastPart
         levels = Levels(
             request, ground, placer, lambda part: self._members(part, chain, ground.tracer)
@@ -137,6 +141,16 @@ class PlacementRunner:
         if found is None:
             return None
         return shares_of(found[1])
+
+    def _short_of_budget(self, request: Request, ground: Ground) -> PendReason | None:
+        """
+        Return which budget of the whole job can't hold it where the ground's differ from what
+        everybody sees, which is looked at before any placement.
+        """
+        if not ground.differs_in_budgets:
+            return None
+        limits, ranks = self._capacity.limits, range(QUEUE_RANK, LIMIT_RANK + 1)
+        return limits.short_of(request, ranks, headroom=ground.headroom)
 
     def never(self, request: Request, chain: Sequence[str]) -> bool:
         """

@@ -9,18 +9,20 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.commands import DefineQueue, DefineResource
+from domain.commands import DefineQueue, DefineResource, DefineUser
 from domain.events.jobs import JobPreemptionPlanned, JobSuspendOrdered
 from domain.job_states import JobState
 from domain.name_lists import parse_names
 from domain.preemption import OnPreempt, Preemption
 from domain.queues import QueueSpec
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
+from domain.users import UserSpec
 from projections.scheduling.core import Core
 from projections.scheduling.derived import derived
 from projections.scheduling.plugins import Plugins
 from projections.scheduling.watches import order_of
 from tests.builders import SECOND_US, a_host, some_settings
+from tests.projections.scheduling.policies import limit
 from tests.projections.scheduling.test_core_props import invariants, play
 from tests.scenario import Scenario
 
@@ -70,6 +72,7 @@ SETTINGS = st.builds(
 PICKERS = st.sampled_from(["builtin_fcfs", "builtin_fcfs", "strict_fcfs"])
 CHAINS = st.sampled_from([("parjob", "fill"), ("fill",)])
 ENDS = st.sampled_from([OnPreempt.SUSPEND, OnPreempt.SUSPEND, *OnPreempt])
+BOUNDS = st.sampled_from([None, None, {"jobs": 2}, {"slots": 2}, {"jobs": 3, "slots": 3}])
 MOST = st.sampled_from([1, 3, 10_000])
 
 
@@ -95,6 +98,10 @@ def scenario_of(
     }
     for name, spec in specs.items():
         scenario.command(DefineQueue(queue=name, spec=spec))
+    if values.get("bound"):
+        limit(scenario, "bound", users="alice", **values["bound"])
+        most = UserSpec(slots_max=values["bound"].get("slots"))
+        scenario.command(DefineUser(user="alice", spec=most))
     licence = ResourceDescriptor(
         name="lic",
         scope=ResourceScope.SHARED,
@@ -120,6 +127,7 @@ CASES = st.fixed_dictionaries(
         "most": MOST,
         "preemption": SETTINGS,
         "ends": ENDS,
+        "bound": BOUNDS,
     }
 )
 

@@ -76,6 +76,15 @@ def note_spared(state: State, job_id: str) -> None:
         asks_anew(state, job)
 
 
+def note_left(state: State, job_id: str) -> None:
+    """
+    Note that a job's victim has ended or is told to go on, so that it may ask as others do again.
+    """
+    job = state.stored.jobs.get(job_stream(job_id)) if job_id else None
+    if job is not None and job.state is JobState.PEND:
+        asks_anew(state, job)
+
+
 def waits_to_be_ready(state: State, job: JobRecord) -> bool:
     """
     Say whether the picker doesn't know a job, because it isn't ready or nobody has looked yet.

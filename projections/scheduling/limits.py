@@ -8,7 +8,7 @@ rebuilt after a restore or another definition; the rebuilt must equal the kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,8 @@ import numpy.typing as npt
 from domain.allocations import Allocation, HostRun, SharedAmount
 from domain.groups import Membership
 from domain.jobs import JobSpec
-from domain.limits import COUNTED, JOBS, SLOTS, TASKS, Basis, LimitCharge
+from domain.limits import JOBS, Basis, LimitCharge
 from domain.reasons import PendReason
-from domain.resreq.syntax import Per
 from domain.windows import Windows, is_open, next_change_us
 from projections.scheduling.budgets import (
     PLENTY,
@@ -34,7 +33,8 @@ from projections.scheduling.budgets import (
     rules_of_users,
 )
 from projections.scheduling.records import JobRecord, StoredState
-from projections.scheduling.request import MILLI, Part, Request
+from projections.scheduling.request import MILLI, Request
+from projections.scheduling.takings import least_need, on_hosts, reason_of, taken
 
 if TYPE_CHECKING:
     from projections.scheduling.capacity import Capacity
@@ -206,7 +206,7 @@ class Limits:
             rule, key = budget.rule, budget.key
             if rule.hosts is not None and rule.hosts.is_each:
                 column = self._column(key)
-                for first, stop, milli in _on_hosts(rule.resource, allocation.runs):
+                for first, stop, milli in on_hosts(rule.resource, allocation.runs):
                     column[first:stop] += sign * milli
                 continue
             milli = taken(rule.resource, allocation.runs, allocation.shared, self._mask(rule))
@@ -237,7 +237,7 @@ class Limits:
         if rule.hosts is None or not rule.hosts.is_each:
             return taken(rule.resource, runs, shared, self._mask(rule))
         column = np.zeros(self._capacity.hosts, np.int64)
-        for first, stop, milli in _on_hosts(rule.resource, runs):
+        for first, stop, milli in on_hosts(rule.resource, runs):
             column[first:stop] += milli
         return column
 
@@ -421,86 +421,3 @@ class Limits:
             change = None if rule.windows is None else next_change_us(rule.windows, now_us)
             if change is not None:
                 yield change
-
-
-def least_need(request: Request, resource: str, *, is_empty: bool = False) -> int:
-    """
-    Return the least of a thing that any alternative takes, in thousandths.
-
-    Args:
-        request: Which.
-        resource: Jobs, slots, tasks, or a resource that is reserved.
-        is_empty: Look at the alternatives too that aren't open yet.
-    """
-    if resource == JOBS:
-        return MILLI
-    opened = len(request.branches) if is_empty else request.open_branches
-    return min(
-        sum(_least_of(part, resource) for part in branch.parts)
-        for branch in request.branches[:opened]
-    )
-
-
-def _least_of(part: Part, resource: str) -> int:
-    if resource in COUNTED:
-        return part.tasks_min * MILLI
-    return min(
-        sum(
-            need.milli * (part.tasks_min if need.per is Per.TASK else 1)
-            for need in usage.amounts()
-            if need.resource == resource
-        )
-        for usage in part.usages
-    )
-
-
-def reason_of(rule: Rule, request: Request, least_milli: int, **more: Any) -> PendReason:
-    """
-    Return the reason of a job that a rule keeps from starting.
-    """
-    tasks = min(sum(part.tasks_min for part in branch.parts) for branch in request.branches)
-    return PendReason(
-        code=rule.codes.of(tasks),
-        resource=rule.resource,
-        detail=rule.name,
-        requested_milli=least_milli,
-        **more,
-    )
-
-
-# ------------------------------------------------------------------------- what is taken of a thing
-
-
-def taken(
-    resource: str,
-    runs: Sequence[HostRun],
-    shared: Sequence[SharedAmount],
-    mask: Column | None,
-) -> int:
-    """
-    Return what hosts and shared amounts take of a thing, on the hosts of a mask only where there is
-    one.
-    """
-    found = 0
-    for first, stop, milli in _on_hosts(resource, runs):
-        found += milli * (stop - first if mask is None else int(mask[first:stop].sum()))
-    if resource == JOBS:
-        return min(found, MILLI)
-    if mask is None:
-        found += sum(each.milli for each in shared if each.resource == resource)
-    return found
-
-
-def _on_hosts(resource: str, runs: Iterable[HostRun]) -> Iterator[tuple[int, int, int]]:
-    """
-    Yield (first, stop, amount on each) of what runs of hosts take of a thing.
-    """
-    for run in runs:
-        if resource == JOBS:
-            milli = MILLI
-        elif resource in (SLOTS, TASKS):
-            milli = run.tasks * MILLI
-        else:
-            milli = sum(each.milli for each in run.amounts if each.resource == resource)
-        if milli:
-            yield run.first, run.first + run.hosts, milli

@@ -110,6 +110,17 @@ class Lookups(Watches):
         """
         return self.stored.queues[job.spec.queue]
 
+    def has_victims(self, job: JobRecord) -> bool:
+        """
+        Say whether others have stopped for a job, or are about to: also when nothing is held for it
+        any more, what they give back can let it start.
+        """
+        job_id = job.job_id
+        return any(
+            victim.preemptor == job_id and not victim.resume_order
+            for victim in self.victims.values()
+        )
+
     def host_names(self, allocation: Allocation) -> list[tuple[str, int]]:
         """
         Return (host name, tasks) in claim order.

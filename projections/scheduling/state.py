@@ -482,7 +482,7 @@ class State(Sight):
         lost = right_lost(self, spec)
         if lost is not None:
             words += f" {lost.code.value}={lost.detail}"
-        if job.keeps is not None:
+        if job.keeps is not None or (self.victims and self.has_victims(job)):
             words += f" keeps={job.job_id}"
         if job.stream in self.gatherers:
             words += f" gathers={job.job_id}"

@@ -18,10 +18,10 @@ from domain.resreq.syntax import OrderKey
 from domain.units import show_duration
 from projections.scheduling.budgets import LIMIT_RANK, Budget
 from projections.scheduling.capacity import Column, Mask
-from projections.scheduling.limits import least_need
 from projections.scheduling.placement.plugins import Allocator
 from projections.scheduling.placement.shortages import Check, spans_of
 from projections.scheduling.request import HostNeed, SharedNeed
+from projections.scheduling.takings import least_need
 from projections.scheduling.trace import (
     DecisionTrace,
     Kind,

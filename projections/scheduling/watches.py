@@ -7,7 +7,7 @@ All are derived. They say what a session must look at, so that its work grows wi
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Collection
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
@@ -104,10 +104,14 @@ class Watches:
         self.gatherers: dict[str, JobRecord] = {}
         self.gave_up: dict[str, JobRecord] = {}
 
-    def index_jobs(self, jobs: Iterable[JobRecord]) -> None:
+    def index_jobs(self, jobs: Collection[JobRecord]) -> None:
         """
         Build every index over jobs, and tell the picker of those that may be ready.
         """
+        for job in jobs:
+            if job.preemptor and job.state in LIVE:
+                # What a job asks for depends on who stops for it.
+                self.victims[job.stream] = job
         for job in jobs:
             self.watch_parents(job)
             self._index_kept(job)

@@ -34,7 +34,7 @@ from domain.job_states import LIVE, JobState
 from domain.jobs import ExitRules, JobSpec
 from projections.scheduling.apply.stops import give_order, note_victim
 from projections.scheduling.apply.transitions import move
-from projections.scheduling.holds import drop_kept
+from projections.scheduling.holds import drop_kept, note_left
 from projections.scheduling.promises import borrowed, drop_promise, promise
 from projections.scheduling.records import (
     FRESH_AFTER,
@@ -291,8 +291,9 @@ def _leave_hosts(state: State, job: JobRecord, now_us: int) -> None:
     job.actual = {}
     job.suspend_order = job.resume_order = 0
     job.resume_wanted = job.is_aside = False
-    job.preemptor, job.spared_from = "", ()
+    preemptor, job.preemptor, job.spared_from = job.preemptor, "", ()
     state.victims.pop(job.stream, None)
+    note_left(state, preemptor)
 
 
 def kill_ordered(state: State, stamped: Stamped, event: JobKillOrdered) -> None:

@@ -19,7 +19,7 @@ from domain.events.jobs import (
 )
 from domain.job_states import JobState
 from projections.scheduling.apply.transitions import move
-from projections.scheduling.holds import keep, note_spared
+from projections.scheduling.holds import keep, note_left, note_spared
 from projections.scheduling.records import JobRecord, OrderRecord
 from projections.scheduling.state import State
 
@@ -130,6 +130,7 @@ def resume_ordered(state: State, stamped: Stamped, event: JobResumeOrdered) -> N
     """
     job = state.stored.jobs[stamped.stream]
     job.resume_order = event.order_number
+    note_left(state, job.preemptor)
     if job.is_aside:
         job.is_aside = False
         state.capacity.come_back(job)

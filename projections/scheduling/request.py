@@ -8,7 +8,7 @@ selects are split into conditions, amounts have their basis.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from domain.cluster import ClusterSettings, DefaultHostType
 from domain.effective import names_tasks
@@ -236,8 +236,7 @@ class Request:
         return self.branches[0].parts[0]
 
 
-@dataclass(slots=True, frozen=True)
-class Asking:
+class Asking(NamedTuple):
     """
     Hold what a request depends on, beside the cluster's settings.
 

@@ -238,7 +238,7 @@ class State(Sight):
         # The submission itself may be what is being folded: the state's time is still before it.
         waited_us = max(self.session_us, self.stored.time_us, job.submit_us) - job.submit_us
         opened = open_branches_of(requirement, waited_us)
-        return replace(asking, text=text, open_branches=opened)
+        return asking._replace(text=text, open_branches=opened)
 
     def effective(self, job: JobRecord) -> JobSpec:
         """

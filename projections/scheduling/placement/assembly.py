@@ -5,8 +5,8 @@ Build allocations from what was picked: privately, published only when complete.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from domain.allocations import Allocation, HostRun, Instances, SharedAmount
 from domain.amounts import Amount
@@ -18,8 +18,7 @@ from projections.scheduling.placement.plugins import Picked
 from projections.scheduling.request import MILLI, HostNeed, SharedNeed, Usage
 
 
-@dataclass(slots=True, frozen=True)
-class Found:
+class Found(NamedTuple):
     """
     Hold what one primary was given.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
@@ -336,7 +336,7 @@ class _Bound:
         fits = dealt(self._part, self._usage, view.fits, self._hosts, self._ground)
         if fits is None:
             return None
-        return self._run(member, tasks, replace(view, fits=fits), limits)
+        return self._run(member, tasks, view._replace(fits=fits), limits)
 
     def _pick(
         self, member: Allocator, tasks: int, view: View, total: int, limits: list[Column]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from projections.scheduling.capacity import Capacity, Column
 from projections.scheduling.request import Part
@@ -54,8 +54,7 @@ class Plan:
         return not counted or min(counted) < 1
 
 
-@dataclass(slots=True, frozen=True)
-class View:
+class View(NamedTuple):
     """
     Hold what plan generators may look at: the primary that is placed, and the hosts that match it,
     in host order.

@@ -8,7 +8,7 @@ committed only by applying the dispatch, so a failure on the way leaves every co
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
@@ -41,8 +41,7 @@ SIGNATURES_MAX: Final = 8_192
 """Of so many requests it is remembered how they failed last."""
 
 
-@dataclass(slots=True, frozen=True)
-class Placed:
+class Placed(NamedTuple):
     """
     Say that the job can start, and with what.
     """
@@ -50,8 +49,7 @@ class Placed:
     allocation: Allocation
 
 
-@dataclass(slots=True, frozen=True)
-class Pending:
+class Pending(NamedTuple):
     """
     Say that the job can't start now; ``reasons`` works out every reason when somebody needs them.
 

@@ -181,7 +181,7 @@ def access_denied(state: FoldState, e: Envelope, event: AccessDenied) -> None:
             e.time_us,
             e.actor,
             "denied",
-            event.action,
+            _command_words(event.action),
             event.subject,
             "",
             "access denied",

@@ -22,7 +22,7 @@ from domain.events.jobs import (
     JobSwitched,
 )
 from domain.events.queues import QueueClosed, QueueDefined
-from domain.events.refusals import CommandRefused
+from domain.events.refusals import AccessDenied, CommandRefused
 from domain.events.session import ListHeldBack
 from domain.events.workers import (
     WorkerBecameUnreachable,
@@ -368,6 +368,7 @@ def test_a_refused_command_is_told_in_the_words_of_one_that_was_carried_out(tell
         CommandRefused(command="HoldJob", subject="7", field="job_id", rule="is held"),
         "ben",
     )
+    log.add("refusals", AccessDenied(action="HoldJob", subject="7"), "zoe")
 
     told = tell(log).table(
         "SELECT actor, command, object, outcome, rule FROM commands WHERE command = 'hold job' "
@@ -377,6 +378,7 @@ def test_a_refused_command_is_told_in_the_words_of_one_that_was_carried_out(tell
     assert [
         ("ann", "hold job", "7", "done", ""),
         ("ben", "hold job", "7", "refused", "is held"),
+        ("zoe", "hold job", "7", "denied", "access denied"),
     ] == list(told)
 
 

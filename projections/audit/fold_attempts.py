@@ -137,12 +137,16 @@ def kill_ordered(state: FoldState, e: Envelope, event: JobKillOrdered) -> None:
 
 def stop_requested(state: FoldState, e: Envelope, event: JobStopRequested) -> None:
     """
-    Note who wants a job stopped.
+    Note who wants a job stopped; what the system has stopped is stopped by them from now on.
     """
     del event
     job = found(state, e)
-    if job is not None:
-        job.row.stop_requested_by = e.actor
+    if job is None:
+        return
+    job.row.stop_requested_by = e.actor
+    if job.row.state == "SSUSP":
+        job.row.suspend_reason = USER_STOPS[e.actor != job.row.user]
+        enter(state, job, e, "USUSP")
 
 
 def suspend_ordered(state: FoldState, e: Envelope, event: JobSuspendOrdered) -> None:
@@ -241,7 +245,7 @@ def suspended(state: FoldState, e: Envelope, event: JobSuspended) -> None:
     if job is None:
         return
     job.row.suspend_order = None
-    enter(state, job, e, "USUSP" if job.row.suspend_reason in USER_STOPS else "SSUSP")
+    enter(state, job, e, "SSUSP" if job.row.stop_requested_by is None else "USUSP")
     if job.preemption is not None:
         job.preemption.suspended_us = e.time_us
         _note_preemption(state, job.preemption)
@@ -255,9 +259,13 @@ def resume_requested(state: FoldState, e: Envelope, event: JobResumeRequested) -
     job = found(state, e)
     if job is None:
         return
-    job.row.stop_requested_by, job.row.suspend_reason = None, USER_RESUME
+    job.row.stop_requested_by = None
+    if not job.row.suspend_reason:
+        return
     if job.row.state == "USUSP":
         enter(state, job, e, "SSUSP")
+    is_victim = job.row.state == "SSUSP" and bool(job.row.preempted_for)
+    job.row.suspend_reason = PREEMPTED if is_victim else USER_RESUME
 
 
 def resume_ordered(state: FoldState, e: Envelope, event: JobResumeOrdered) -> None:

@@ -205,9 +205,9 @@ class Limits:
         for budget in budgets:
             rule, key = budget.rule, budget.key
             if rule.hosts is not None and rule.hosts.is_each:
-                column = self._column(key)
+                column, mask = self._column(key), self._bounds(rule)[2]
                 for first, stop, milli in on_hosts(rule.resource, allocation.runs):
-                    column[first:stop] += sign * milli
+                    column[first:stop] += sign * milli * mask[first:stop]
                 continue
             milli = taken(rule.resource, allocation.runs, allocation.shared, self._mask(rule))
             self._used[key] = self._used.get(key, 0) + sign * milli

@@ -260,7 +260,7 @@ class Session:
         terms = NO_TERMS if self._planner is None else self._planner.terms_of(job)
         request = state.request_of(job)
         proved = self._proved(request.fingerprint)
-        if proved is not None:
+        if proved is not None and not state.is_plain:
             if self._tracer is not None and self._tracing is not None:
                 self._tracer.skipped(self._tracing.proved_by(request.fingerprint), proved)
             if not terms.ahead_of:
@@ -284,18 +284,27 @@ class Session:
             if self._tracer is not None:
                 self._tracer.behind(outcome, terms.ahead_of)
             return False
-        self._pend_for(job, outcome)
+        self._pend_for(job, outcome, proved)
         return False
 
-    def _pend_for(self, job: JobRecord, outcome: Pending) -> None:
+    def _pend_for(self, job: JobRecord, outcome: Pending, proved: int | None) -> None:
         """
         Preempt or gather for a job that couldn't be placed, and record why it waits.
+
+        Args:
+            job: Which job.
+            outcome: Why.
+            proved: The reason set of an earlier job that asked for the same; the literal core tries
+                all the same, and tells its reasons.
         """
         state, is_open = self._state, False
         if job.keeps is not None or state.preys_of(job.spec.queue):
             is_open = self._preemption().find(job, outcome)
         if not outcome.has_failed and not is_open and state.gathers(job):
             self._gathering().gather(job)
+        if proved is not None:
+            self._pend(job, proved)
+            return
         # What is held for the job is part of what it asks for.
         request = state.request_of(job)
         try:
@@ -305,7 +314,7 @@ class Session:
         except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
             outcome = _failed(failure)
             number = self._set_of(request.fingerprint, outcome, job)
-        if not (outcome.has_failed or is_open or state.is_plain):
+        if not (outcome.has_failed or is_open):
             self._unsat[request.fingerprint] = number
         self._pend(job, number)
         if self._tracer is not None:
@@ -342,7 +351,8 @@ class Session:
         if self._tracer is not None:
             self._tracer.limits(request, kept)
         if kept is not None:
-            return Pending((kept.code, kept.detail), lambda: (kept,)), ""
+            # Whether it is for ever depends on what hosts there are.
+            return Pending((state.capacity.status, kept.code, kept.detail), lambda: (kept,)), ""
         try:
             outcome = self._place_beside(job, request, terms)
             if isinstance(outcome, Placed) or not state.gatherers:

@@ -334,6 +334,8 @@ class State(Sight):
         self.requests.clear()
         self.wanted.clear()
         self.parsed.clear()
+        # The same reasons may be for ever now, or no longer.
+        self.signatures.clear()
         self._texts.clear()
         self._merged.clear()
 

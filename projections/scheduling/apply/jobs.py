@@ -263,6 +263,9 @@ def _end(state: State, job: JobRecord, after: JobState, now_us: int) -> None:
         _leave_hosts(state, job, now_us)
     else:
         _stop_waiting(state, job, now_us)
+    if job.kill_actor is not None:
+        # Whoever wants it ended doesn't want it back.
+        job.requeue_why, job.requeue_hold = "", False
     move(state, job, after, now_us)
     job.finish_us = now_us
     state.kills.pop(job.stream, None)

@@ -27,7 +27,7 @@ SUSP_USER_STOP: Final = "SUSP_USER_STOP"
 SUSP_ADMIN_STOP: Final = "SUSP_ADMIN_STOP"
 SUSP_USER_RESUME: Final = "SUSP_USER_RESUME"
 SUSP_QUEUE_WINDOW: Final = "SUSP_QUEUE_WINDOW"
-USER_STOPS: Final = (SUSP_USER_STOP, SUSP_ADMIN_STOP)
+SUSP_PREEMPT: Final = "SUSP_PREEMPT"
 
 
 def give_order(state: State, worker: str, number: int, order: OrderRecord) -> None:
@@ -41,11 +41,15 @@ def give_order(state: State, worker: str, number: int, order: OrderRecord) -> No
 
 def stop_requested(state: State, stamped: Stamped, event: JobStopRequested) -> None:
     """
-    Remember who wants the job stopped; the next session orders it.
+    Remember who wants the job stopped; the next session orders it. What the system has stopped is
+    stopped by whoever asked from now on.
     """
     job = state.stored.jobs[stamped.stream]
     job.stop_actor = stamped.actor
     job.resume_wanted = False
+    if job.state is JobState.SSUSP:
+        job.suspend_why = SUSP_USER_STOP if stamped.actor == job.spec.user else SUSP_ADMIN_STOP
+        move(state, job, JobState.USUSP, stamped.time_us)
     state.demands[stamped.stream] = job
 
 
@@ -102,7 +106,7 @@ def suspended(state: State, stamped: Stamped, event: JobSuspended) -> None:
     """
     job = state.stored.jobs[stamped.stream]
     job.suspend_order = 0
-    by_user = job.suspend_why in USER_STOPS
+    by_user = job.stop_actor is not None
     move(state, job, JobState.USUSP if by_user else JobState.SSUSP, stamped.time_us)
     _stand_aside(state, job)
     state.demands[stamped.stream] = job
@@ -114,13 +118,16 @@ def resume_requested(state: State, stamped: Stamped, event: JobResumeRequested) 
     """
     job = state.stored.jobs[stamped.stream]
     job.stop_actor = None
+    if not job.suspend_why:
+        return  # Nothing has stopped it yet, so there is nothing to go on with.
+    if job.state is JobState.USUSP:
+        move(state, job, JobState.SSUSP, stamped.time_us)
     if job.is_aside and job.preemptor:
         # It goes on when what it gave back is free again.
+        job.suspend_why = SUSP_PREEMPT
         return
     job.resume_wanted = True
     job.suspend_why = SUSP_USER_RESUME
-    if job.state is JobState.USUSP:
-        move(state, job, JobState.SSUSP, stamped.time_us)
     state.demands[stamped.stream] = job
 
 

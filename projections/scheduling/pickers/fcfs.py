@@ -80,10 +80,11 @@ class _Group:
 
     ``proved`` is the request's epoch when it last proved impossible; ``is_spent`` says that in this
     session only fresh jobs remain to be returned. ``round`` is the last session in which its first
-    job was to be tried, ``head`` the key of the job that is next to be returned.
+    job was to be tried, ``failed`` the last in which one couldn't be placed, ``head`` the key of
+    the job that is next to be returned.
     """
 
-    __slots__ = ("fingerprint", "fresh", "head", "is_spent", "known", "proved", "round")
+    __slots__ = ("failed", "fingerprint", "fresh", "head", "is_spent", "known", "proved", "round")
 
     def __init__(self, fingerprint: str) -> None:
         self.fingerprint = fingerprint
@@ -92,6 +93,7 @@ class _Group:
         self.proved = -1
         self.is_spent = False
         self.round = -1
+        self.failed = -1
         self.head: Key | None = None
 
 
@@ -196,13 +198,20 @@ class BuiltinFcfs:
         return None
 
     def on_dispatch(self, job: JobRecord) -> None:
+        self._note_changes()
+        self._add_head(self._taken())
+
+    def _note_changes(self) -> None:
+        """
+        Have those behind tried for whom what was decided for the job just returned may have changed
+        something: a dispatch, or a plan to preempt.
+        """
         first = self._woken_at < 0 and self._view.changes() != self._began_at
         if self._view.let_go() != self._let_go_at:
             self._try_again_behind()
         elif first or (self._woken_at >= 0 and self._woken_at != self._view.freed()):
             self._woken_at = self._view.freed()
             self._wake_behind()
-        self._add_head(self._taken())
 
     def _try_again_behind(self) -> None:
         """
@@ -239,13 +248,15 @@ class BuiltinFcfs:
 
     def on_pend(self, job: JobRecord) -> None:
         group = self._taken()
-        if self._view.let_go() != self._let_go_at:
-            self._try_again_behind()
+        self._note_changes()
         if self._view.fingerprint_of(job) != group.fingerprint:
             # It asks for something else now, so it has proved nothing for the others.
             self._add_head(group)
             return
-        group.proved = self._view.epoch_of(group.fingerprint)
+        if group.failed != self._round:
+            # Those behind get a copy of what the first one proved, whatever has changed since.
+            group.failed = self._round
+            group.proved = self._view.epoch_of(group.fingerprint)
         group.is_spent = True
         if group.fresh and group.fresh[0][1] is job:
             heappush(group.known, heappop(group.fresh))

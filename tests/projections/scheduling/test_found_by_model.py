@@ -1,0 +1,193 @@
+"""
+What the comparison with the obvious slow scheduler has found, each in its smallest form.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.commands import (
+    MarkUnreachable,
+    RequeueJob,
+    ResumeJob,
+    StopJob,
+    WorkerReport,
+)
+from domain.jobs import ExitRules
+from projections.scheduling.core import Core
+from projections.scheduling.status import why_waiting
+from tests.builders import SECOND_US
+from tests.projections.scheduling.policies import limit
+from tests.projections.scheduling.preempting import running, stops
+from tests.projections.scheduling.test_placement import shared
+from tests.scenario import Scenario
+
+
+def is_never(scenario: Scenario, name: str) -> bool:
+    """
+    Say whether a waiting job is told that it can never start.
+    """
+    return why_waiting(scenario.state, scenario.job(name))[0]
+
+
+def stop(scenario: Scenario, name: str, actor: str = "alice") -> None:
+    """
+    Ask to stop a job.
+    """
+    scenario.command(StopJob(job_id=scenario.ids[name]), actor)
+
+
+def go_on(scenario: Scenario, name: str) -> None:
+    """
+    Ask to let a job go on.
+    """
+    scenario.command(ResumeJob(job_id=scenario.ids[name]))
+
+
+def test_never_is_told_anew_when_hosts_join_though_a_limit_is_the_reason(
+    scenario: Scenario,
+) -> None:
+    """
+    The reason stays the same, but now some host could hold the job.
+    """
+    scenario.hosts("h1 slots=1")
+    limit(scenario, "brake", jobs=0)
+    scenario.jobs("A tasks=4")
+    scenario.session()
+    assert is_never(scenario, "A")
+
+    scenario.hosts("h2 slots=4")
+    scenario.session()
+
+    assert not is_never(scenario, "A")
+
+
+def test_never_is_told_anew_when_a_limit_is_defined_otherwise(scenario: Scenario) -> None:
+    """
+    The same limit of the same name is the reason, yet it could hold the job by now.
+    """
+    scenario.hosts("h1 slots=8")
+    scenario.jobs("B tasks=2", "A tasks=4")
+    limit(scenario, "few", slots=3)
+    scenario.session()
+    assert is_never(scenario, "A")
+
+    limit(scenario, "few", slots=5)
+    scenario.session()
+
+    assert "A pended" not in " ".join(scenario.decisions)
+    assert not is_never(scenario, "A")
+
+
+def test_a_limit_of_some_hosts_charges_nobody_elsewhere(scenario: Scenario) -> None:
+    """
+    What runs on other hosts isn't shown as its use.
+    """
+    scenario.hosts("h1 slots=1", "h2 slots=1")
+    limit(scenario, "few", hosts="each h1", slots=1)
+    scenario.jobs("A", "B")
+    scenario.session()
+
+    assert {("few", "slots", ""): [1_000, 0]} == scenario.state.limits.in_use()
+
+
+def test_reasons_copied_from_an_earlier_job_are_looked_at_again(scenario: Scenario) -> None:
+    """
+    Behind the job that proved it a dispatch takes the last slots; the next session tells so, as a
+    core does that was restored meanwhile.
+    """
+    scenario.hosts("h1 slots=2 mem_mb=100")
+    scenario.jobs("A mem_mb=200 priority=3", "B tasks=2 priority=2", "C mem_mb=200 priority=1")
+    scenario.session()
+    assert ["mem short on h1"] * 2 == [scenario.reasons(name).split(": ")[-1] for name in "AC"]
+    again = Core.restore(scenario.core.snapshot(), plain=scenario.state.is_plain)
+
+    scenario.session()
+
+    assert "slots short on h1" in scenario.reasons("C")
+    assert again.session(scenario.now_us)
+    assert again.snapshot() == scenario.core.snapshot()
+
+
+def test_what_is_held_for_a_preemptor_is_told_to_those_behind_it_at_once(
+    high_and_low: Scenario,
+) -> None:
+    """
+    A plan to preempt takes the licence that is free: the job behind waits for that too, and the
+    next session finds nothing to tell.
+    """
+    scenario = high_and_low
+    scenario.hosts("h1 slots=1")
+    shared(scenario, "lic", 1)
+    running(scenario, "A queue=lo")
+    scenario.submit("C", queue="lo", resreq=("rusage[lic=1]",))
+    scenario.session()
+    scenario.submit("B", queue="hi", resreq=("rusage[lic=1]",))
+
+    assert ["A"] == stops(scenario)
+    assert "RES_SHORT lic" in scenario.reasons("C")
+    assert scenario.session() == []
+
+
+def test_whom_the_system_has_stopped_a_user_may_stop_too(high_and_low: Scenario) -> None:
+    """
+    It is USUSP then, and doesn't go on with the system's reasons.
+    """
+    scenario = high_and_low
+    scenario.hosts("h1 slots=1")
+    running(scenario, "A queue=lo")
+    scenario.jobs("B queue=hi")
+    scenario.session()
+    scenario.suspended("A")
+    stop(scenario, "A")
+    assert scenario.states()["A"] == "USUSP"
+    scenario.session()
+    scenario.finish("B")
+
+    assert scenario.session() == []
+
+    go_on(scenario, "A")
+
+    assert scenario.states()["A"] == "SSUSP"
+    assert ["A resume ordered on h1"] == scenario.session()
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_a_stop_that_was_taken_back_leaves_no_trace(scenario: Scenario, is_ordered: bool) -> None:
+    """
+    A job that nothing has stopped yet runs on, also across the loss of its host.
+    """
+    scenario.hosts("h1 slots=1")
+    running(scenario, "A")
+    stop(scenario, "A")
+    if is_ordered:
+        scenario.session()
+    go_on(scenario, "A")
+    silent = MarkUnreachable(worker="h1", incarnation=1, silent_us=SECOND_US)
+    scenario.command(silent, actor="")
+    scenario.command(WorkerReport(worker="h1", incarnation=1), actor="")
+
+    assert {"A": "RUN"} == scenario.states()
+    assert scenario.session() == []
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_a_killed_job_does_not_come_back(scenario: Scenario, is_ordered: bool) -> None:
+    """
+    Neither because it was to be put back to pending before, nor by its exit value; and its end is
+    ordered once.
+    """
+    scenario.hosts("h1 slots=2")
+    scenario.submit("A", exits=ExitRules(requeue=(99,)))
+    scenario.submit("B", exits=ExitRules(requeue=(99,)))
+    scenario.session()
+    scenario.command(RequeueJob(job_id=scenario.ids["A"]))
+    if is_ordered:
+        assert ["A kill ordered on h1: TERM_REQUEUE_OWNER"] == scenario.session()
+    scenario.kill("A", "B")
+    again = Core.restore(scenario.core.snapshot(), plain=scenario.state.is_plain)
+    assert set(again.state.kills) == set(scenario.state.kills)
+    scenario.finish("A", "B", exit_code=99)
+
+    assert scenario.session() == []
+    assert {"A": "EXIT", "B": "EXIT"} == scenario.states()

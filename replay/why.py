@@ -116,6 +116,9 @@ class _AllFits:
     def planned_run_us(self, job: JobRecord) -> int | None:
         return self._state.planned_run_us(job)
 
+    def kept_for(self, wanted: object) -> None:  # noqa: ARG002 - the same
+        return None
+
     def groups_of(self, user: str) -> Collection[str]:
         return self._state.groups_of(user)
 
@@ -137,7 +140,7 @@ class _AllFits:
     def runs_changed(self) -> int:
         return 0
 
-    def forecast(self, job: JobRecord) -> None:  # noqa: ARG002 - as the protocol has it
+    def forecast(self, job: JobRecord, beside: object = ()) -> None:  # noqa: ARG002 - the same
         return None
 
     def slots_ahead(self, job: JobRecord) -> None:  # noqa: ARG002 - as the protocol has it

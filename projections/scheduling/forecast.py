@@ -14,11 +14,13 @@ import numpy as np
 
 from domain.allocations import HostRun, SharedAmount
 from domain.errors import InvariantBroken
+from domain.reservations import KeptRun
 from projections.scheduling.capacity import Column, Mask
-from projections.scheduling.foreseen import Forecast, SlotsAhead, kept_of
+from projections.scheduling.foreseen import Forecast, SlotsAhead, Wanted, kept_of
 from projections.scheduling.own_view import ground_of, relief_for
 from projections.scheduling.placement.relief import Relief
 from projections.scheduling.placement.runner import PlacementRunner
+from projections.scheduling.promises import add_kept
 from projections.scheduling.readiness import kept_from_starting
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
@@ -40,13 +42,16 @@ class Forecasts:
         self._state = state
         self._runner = runner
 
-    def of(self, job: JobRecord, hosts: Mask | None = None) -> Forecast | None:
+    def of(
+        self, job: JobRecord, beside: tuple[KeptRun, ...] = (), hosts: Mask | None = None
+    ) -> Forecast | None:
         """
         Return when a job could start; None when something else than hosts keeps it from starting,
         or even the hosts without any job couldn't hold it.
 
         Args:
             job: A pending job.
+            beside: What must stay free, at any time.
             hosts: Only jobs on these hosts are waited for; None for all.
 
         A job that can be placed can be placed too when more is free, so the first moment is found
@@ -56,7 +61,7 @@ class Forecasts:
         if kept_from_starting(state, job, state.session_us) is not None:
             return None
         known, unknown = self._ending(hosts)
-        base = relief_for(state, job)
+        base = relief_for(state, job, kept=beside)
         placed = self._room(job, base, known)
         if placed is None:
             both = [*known, *unknown]
@@ -98,6 +103,34 @@ class Forecasts:
         if kept_from_starting(state, job, state.session_us) is not None:
             return None
         return SlotsAhead(state.capacity, state.live, state.releases)
+
+    def kept_for(self, wanted: Wanted) -> tuple[KeptRun, ...] | None:
+        """
+        Return what of hosts that are wanted at some moments, all of them from then on, must stay
+        free until then, because running jobs won't have given it back; None when they can't all be
+        had.
+        """
+        state, capacity = self._state, self._state.capacity
+        released, total = Relief(capacity), Relief(capacity)
+        slots = np.zeros(capacity.hosts, np.int64)
+        amounts: dict[str, Column] = {}
+        place = 0
+        for start_us, runs in sorted(wanted, key=lambda each: each[0]):
+            while place < len(state.releases) and state.releases[place][0] <= start_us:
+                released.end(state.live[state.releases[place][4]])
+                place += 1
+            add_kept(total, runs, 1)
+            ground = ground_of(state, released)
+            if (total.slots > ground.usable).any():
+                return None
+            slots = np.maximum(slots, total.slots - released.slots)
+            for name, column in total.charged.items():
+                if (column > ground.available(name)).any():
+                    return None
+                given = released.charged.get(name)
+                more = column if given is None else column - given
+                amounts[name] = np.maximum(amounts.get(name, 0), more)
+        return kept_of(slots, amounts)
 
     def _ending(self, hosts: Mask | None) -> tuple[list[JobRecord], list[JobRecord]]:
         """

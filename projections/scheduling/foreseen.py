@@ -20,6 +20,10 @@ Release = tuple[int, int, int, int, str]
 """When a running job will have ended, its number and index, the slots it gives back, its stream."""
 
 
+Wanted = Sequence[tuple[int, tuple[KeptRun, ...]]]
+"""Hosts that are wanted, with the moments from which on."""
+
+
 @dataclass(slots=True, frozen=True)
 class Forecast:
     """
@@ -72,6 +76,12 @@ class SlotsAhead:
         Return the slots that are free now.
         """
         return self._capacity.usable_total
+
+    def by_time(self) -> list[tuple[int, int]]:
+        """
+        Return (moment, slots) of what running jobs give back, in order.
+        """
+        return [(release[0], release[3]) for release in self._releases]
 
     def first(self, slots: int) -> tuple[int, int] | None:
         """

@@ -184,7 +184,7 @@ class Gathering:
         hosts = np.zeros(self._state.capacity.hosts, np.bool_)
         for run in runs:
             hosts[run.first : run.first + run.hosts] = True
-        forecast = self._forecasts.of(job, hosts) if runs else None
+        forecast = self._forecasts.of(job, hosts=hosts) if runs else None
         if forecast is None:
             forecast = self._forecasts.of(job)
         return None if forecast is None else forecast.start_us

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from domain.events.scheduler import PluginVersion
+from projections.scheduling.pickers.conservative import Conservative
 from projections.scheduling.pickers.easy import Easy
 from projections.scheduling.pickers.fairshare import FairsharePicker
 from projections.scheduling.pickers.fcfs import BuiltinFcfs, StrictFcfs
@@ -22,6 +23,7 @@ BUILT_IN_PICKERS: Final[tuple[Callable[[], JobPicker], ...]] = (
     BuiltinFcfs,
     StrictFcfs,
     Easy,
+    Conservative,
     FairsharePicker,
     ShortestFirst,
 )

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from domain.errors import InvariantBroken
-from projections.scheduling.foreseen import Forecast, SlotsAhead
+from domain.reservations import KeptRun
+from projections.scheduling.foreseen import Forecast, SlotsAhead, Wanted
 from projections.scheduling.lookups import Lookups
 from projections.scheduling.pickers.protocol import JobPicker, Remembering
 from projections.scheduling.records import Document, JobRecord, StoredState
@@ -20,7 +21,7 @@ class Foresight(Protocol):
     Be what foresees starts; it needs the runner, which the state doesn't know.
     """
 
-    def of(self, job: JobRecord) -> Forecast | None:
+    def of(self, job: JobRecord, beside: tuple[KeptRun, ...] = ()) -> Forecast | None:
         """
         Return when a pending job could start.
         """
@@ -29,6 +30,12 @@ class Foresight(Protocol):
     def slots_ahead(self, job: JobRecord) -> SlotsAhead | None:
         """
         Return the free slots by time.
+        """
+        ...
+
+    def kept_for(self, wanted: Wanted) -> tuple[KeptRun, ...] | None:
+        """
+        Return what of wanted hosts must stay free.
         """
         ...
 
@@ -61,17 +68,24 @@ class Sight(Lookups):
         """
         return self.runs_moved
 
-    def forecast(self, job: JobRecord) -> Forecast | None:
+    def forecast(self, job: JobRecord, beside: tuple[KeptRun, ...] = ()) -> Forecast | None:
         """
         Return when a pending job could start at the latest, None when that isn't foreseen.
         """
-        return None if self.foresight is None else self.foresight.of(job)
+        return None if self.foresight is None else self.foresight.of(job, beside)
 
     def slots_ahead(self, job: JobRecord) -> SlotsAhead | None:
         """
         Return the free slots by time where they alone decide when a pending job can start.
         """
         return None if self.foresight is None else self.foresight.slots_ahead(job)
+
+    def kept_for(self, wanted: Wanted) -> tuple[KeptRun, ...] | None:
+        """
+        Return what of hosts that are wanted at some moments must stay free until then, None when
+        they can't all be had.
+        """
+        return None if self.foresight is None else self.foresight.kept_for(wanted)
 
     # -- who uses what
 

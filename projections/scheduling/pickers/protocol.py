@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 from domain.reservations import BackfillReservation, KeptRun
-from projections.scheduling.foreseen import Forecast, SlotsAhead
+from projections.scheduling.foreseen import Forecast, SlotsAhead, Wanted
 from projections.scheduling.records import JobRecord, QueueRecord
 
 
@@ -82,10 +82,18 @@ class PickerView(Protocol):
         """
         ...
 
-    def forecast(self, job: JobRecord) -> Forecast | None:
+    def forecast(self, job: JobRecord, beside: tuple[KeptRun, ...] = ()) -> Forecast | None:
         """
-        Return when a pending job could start at the latest, if running jobs run as planned; None
-        when something else than hosts keeps it from starting.
+        Return when a pending job could start at the latest, beside what must stay free at any time,
+        if running jobs run as planned; None when something else than hosts keeps it from starting.
+        """
+        ...
+
+    def kept_for(self, wanted: Wanted) -> tuple[KeptRun, ...] | None:
+        """
+        Return what of hosts that are wanted at some moments, all of them from then on, must stay
+        free until then, because running jobs won't have given it back; None when they can't all be
+        had.
         """
         ...
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from projections.scheduling.pickers.conservative import Conservative
 from projections.scheduling.pickers.easy import Easy
 from projections.scheduling.pickers.fairshare import FairsharePicker
 from projections.scheduling.pickers.fcfs import BuiltinFcfs, StrictFcfs
@@ -35,7 +36,10 @@ class PlansOnly:
         yield Plan(((tasks, 1),))
 
 
-OURS = [BuiltinFcfs, StrictFcfs, Easy, FairsharePicker, ShortestFirst, LiteralFcfs, LiteralStrict]
+OURS = [
+    BuiltinFcfs, StrictFcfs, Easy, Conservative, FairsharePicker, ShortestFirst,
+    LiteralFcfs, LiteralStrict,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("make", [ParJob, Fill, PlansOnly])

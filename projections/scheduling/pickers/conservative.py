@@ -1,0 +1,308 @@
+"""
+Conservative backfilling (``conservative``): every job that can't start is promised a start, and no
+later one may delay it.
+
+Where slots alone count, free slots are kept by time. Each job is put into the earliest gap where it
+fits; when running jobs end early, the promised ones are moved forward, in order of their starts,
+and none back. Only a job that outruns its plan, or a lost host, makes a promise fail.
+
+Elsewhere (amounts, selects, hosts that take no jobs) the first jobs that can't start are promised
+hosts, each beside all that is promised to others, at any time; a promise is moved forward when that
+is possible. Every job keeps clear of what it wouldn't have left in time. A job that may have to
+wait for one without a plan is promised nothing, and holds nobody back.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, final
+
+from domain.reservations import BackfillReservation, KeptRun
+from projections.scheduling.foreseen import SlotsAhead
+from projections.scheduling.pickers.profile import FOREVER, Profile
+from projections.scheduling.pickers.protocol import NO_TERMS, PickerView, Terms
+from projections.scheduling.pickers.waiting import UNKNOWN, Entry, Key, Waiting
+from projections.scheduling.records import JobRecord, QueueRecord
+
+PROMISES_MAX: Final = 20
+"""So many are promised hosts where more than slots counts: each costs some trial placements."""
+
+
+class _Held(NamedTuple):
+    """
+    Hold hosts that are promised to a job from some moment on.
+    """
+
+    job: JobRecord
+    promise: BackfillReservation
+
+    def wanted(self) -> tuple[int, tuple[KeptRun, ...]]:
+        """
+        Return the moment and the hosts.
+        """
+        return self.promise.start_us or 0, self.promise.runs
+
+    def lends(self, now_us: int, run_us: int) -> bool:
+        """
+        Say whether a job that runs so long from now on has left by then.
+        """
+        return run_us != UNKNOWN and now_us + run_us <= self.wanted()[0]
+
+
+@final
+class Conservative:
+    """
+    Backfill around every job that can't start.
+    """
+
+    name = "conservative"
+    version = 1
+
+    def init(self, view: PickerView) -> None:
+        self._view = view
+        self._waiting = Waiting(view)
+        self._todo: list[Entry] = []
+        self._starts: dict[str, int] = {}
+        self._ahead: SlotsAhead | None = None
+        self._first: Entry | None = None
+        self._held: dict[str, _Held] = {}
+        self._terms = NO_TERMS
+        self._failed: set[tuple[str, tuple[KeptRun, ...]]] = set()
+        self._proved: tuple[str, str, int] = ("", "", -1)
+
+    def fini(self) -> None:
+        self._waiting = Waiting(self._view)
+
+    def on_queue_update(self, queue: QueueRecord) -> None:
+        self._waiting.push_again(queue.name)
+
+    def on_job_push(self, job: JobRecord) -> None:
+        self._waiting.push(job)
+
+    def on_job_state_change(self, job: JobRecord) -> None:
+        self._waiting.drop(job)
+
+    def on_job_update(self, job: JobRecord) -> None:
+        self.on_job_push(job)
+
+    # -- a session
+
+    def begin_session(self) -> None:
+        self._starts, self._held, self._first = {}, {}, None
+        self._failed = set()
+        ready = [entry for entry in self._waiting.entries if self._view.is_ready(entry.job)]
+        self._ahead = self._slots_ahead(ready)
+        self._todo = ready[::-1]
+        if self._ahead is not None:
+            self._fit_in(ready, self._ahead)
+        else:
+            self._hold(ready)
+
+    def _hold(self, ready: list[Entry]) -> None:
+        """
+        Take over the promised hosts that can still be had.
+        """
+        found: list[tuple[int, Key, Entry]] = []
+        for entry in ready:
+            promise = entry.job.promise
+            is_ours = promise is not None and promise.policy == self.name and bool(promise.runs)
+            if promise is not None and is_ours and promise.start_us is not None:
+                found.append((promise.start_us, entry.key, entry))
+        for start_us, _, entry in sorted(found, key=lambda each: each[:2]):
+            promise = entry.job.promise
+            assert promise is not None, entry.job.stream
+            wanted = [*(held.wanted() for held in self._held.values()), (start_us, promise.runs)]
+            if self._view.kept_for(wanted) is not None:
+                self._held[entry.job.stream] = _Held(entry.job, promise)
+
+    def _slots_ahead(self, ready: list[Entry]) -> SlotsAhead | None:
+        """
+        Return the free slots by time when they alone count for every job.
+        """
+        found = None
+        for entry in ready:
+            found = self._view.slots_ahead(entry.job)
+            if found is None:
+                return None
+        return found
+
+    def _fit_in(self, ready: list[Entry], ahead: SlotsAhead) -> None:
+        """
+        Give every job its start; those that are due now are the ones to try, and beside them the
+        first of the others, so that its reasons are known.
+        """
+        now_us = self._view.now_us()
+        profile = Profile(now_us, ahead.free, ahead.by_time())
+        promised, others = self._promised(ready, profile, now_us)
+        for start_us, entry in promised:
+            profile.take(-entry.slots, start_us, _run_us(entry))
+            self._put(entry, profile)
+        for entry in sorted(others):
+            self._put(entry, profile)
+        due = [entry for entry in ready if self._starts.get(entry.job.stream) == now_us]
+        later = [entry for entry in ready if self._starts.get(entry.job.stream, 0) > now_us]
+        self._first = min(
+            later, key=lambda entry: (self._starts[entry.job.stream], entry.key), default=None
+        )
+        self._todo = due[::-1]
+        if self._first is not None and not self._is_known(self._first.job):
+            # It is tried last, when the others have their slots, so that it can't be placed.
+            self._todo.insert(0, self._first)
+
+    def _promised(
+        self, ready: list[Entry], profile: Profile, now_us: int
+    ) -> tuple[list[tuple[int, Entry]], list[Entry]]:
+        """
+        Return the jobs whose promised starts still hold, in order of these, taken from the profile,
+        and the others.
+        """
+        kept: list[tuple[int, Entry]] = []
+        others: list[Entry] = []
+        for entry in ready:
+            promise = entry.job.promise
+            is_ours = promise is not None and promise.policy == self.name
+            start_us = promise.start_us if promise is not None and is_ours else None
+            if start_us is None:
+                others.append(entry)
+            else:
+                kept.append((max(start_us, now_us), entry))
+        kept.sort(key=lambda pair: (pair[0], pair[1].key))
+        found = []
+        for start_us, entry in kept:
+            if profile.fits(entry.slots, start_us, _run_us(entry)):
+                profile.take(entry.slots, start_us, _run_us(entry))
+                found.append((start_us, entry))
+            else:
+                others.append(entry)
+        return found, others
+
+    def _put(self, entry: Entry, profile: Profile) -> None:
+        start_us = profile.first(entry.slots, _run_us(entry))
+        if start_us is not None:
+            profile.take(entry.slots, start_us, _run_us(entry))
+            self._starts[entry.job.stream] = start_us
+
+    def _is_known(self, job: JobRecord) -> bool:
+        return bool(job.reason_set) and self._proved == self._mark_of(job)
+
+    def _mark_of(self, job: JobRecord) -> tuple[str, str, int]:
+        fingerprint = self._view.fingerprint_of(job)
+        return job.stream, fingerprint, self._view.epoch_of(fingerprint)
+
+    def next_job(self) -> JobRecord | None:
+        while self._todo:
+            entry = self._todo.pop()
+            if not self._view.is_ready(entry.job):
+                continue
+            self._terms = self._terms_for(entry)
+            key = (self._view.fingerprint_of(entry.job), self._terms.kept)
+            if key not in self._failed:
+                return entry.job
+        return None
+
+    def _terms_for(self, entry: Entry) -> Terms:
+        if self._ahead is not None:
+            first = self._first
+            if first is None or first.key >= entry.key:
+                return NO_TERMS
+            return Terms(first.job.job_id)
+        kept = self._kept(entry.run_us, beside=entry.job)
+        others = [held for stream, held in self._held.items() if stream != entry.job.stream]
+        return Terms(others[0].job.job_id, kept) if others else NO_TERMS
+
+    def _kept(self, run_us: int, beside: JobRecord) -> tuple[KeptRun, ...]:
+        """
+        Return what a job that runs so long must keep clear of.
+        """
+        now_us = self._view.now_us()
+        lent_by = [
+            held.wanted()
+            for held in self._held.values()
+            if held.job is not beside and not held.lends(now_us, run_us)
+        ]
+        kept = self._view.kept_for(lent_by) if lent_by else ()
+        # What can't be had any more by now is promised anew in the next session.
+        return () if kept is None else kept
+
+    def terms_of(self, job: JobRecord) -> Terms:
+        return self._terms
+
+    def kept_from(self, job: JobRecord) -> tuple[KeptRun, ...]:
+        run_us = self._view.planned_run_us(job)
+        if self._ahead is None:
+            return self._kept(UNKNOWN if run_us is None else run_us, beside=job)
+        first, start_us = self._first, self._view.now_us()
+        if first is None:
+            return ()
+        if run_us is not None and start_us + run_us <= self._starts[first.job.stream]:
+            return ()
+        return self._ahead.kept(first.slots, self._starts[first.job.stream])
+
+    def on_dispatch(self, job: JobRecord) -> None:
+        self._starts.pop(job.stream, None)
+        self._held.pop(job.stream, None)
+
+    def on_pend(self, job: JobRecord) -> None:
+        if self._ahead is not None:
+            self._proved = self._mark_of(job)
+            return
+        self._failed.add((self._view.fingerprint_of(job), self._terms.kept))
+        held = self._held.get(job.stream)
+        if held is None and len(self._held) >= PROMISES_MAX:
+            return
+        others = [each for each in self._held.values() if each.job is not job]
+        beside = tuple(run for each in others for run in each.promise.runs)
+        forecast = self._view.forecast(job, beside)
+        if forecast is None or forecast.start_us is None:
+            return
+        if held is None or forecast.start_us < held.wanted()[0]:
+            promise = BackfillReservation(
+                policy=self.name,
+                start_us=forecast.start_us,
+                runs=forecast.wanted(),
+                shared=forecast.shared,
+            )
+            self._held[job.stream] = _Held(job, promise)
+
+    def end_session(self) -> None:
+        """
+        Do nothing: promises are in the jobs' records.
+        """
+
+    # -- what is recorded of it
+
+    def blocker(self) -> JobRecord | None:
+        if len(self._waiting.entries) < 2:
+            return None
+        if self._ahead is not None:
+            return None if self._first is None else self._first.job
+        return next((held.job for held in self._held.values()), None)
+
+    def promises(self) -> dict[str, BackfillReservation]:
+        if self._ahead is None:
+            return {stream: held.promise for stream, held in self._held.items()}
+        return {
+            entry.job.stream: self._reservation(entry, self._ahead)
+            for entry in self._waiting.entries
+            if entry.job.stream in self._starts
+        }
+
+    def _reservation(self, entry: Entry, ahead: SlotsAhead) -> BackfillReservation:
+        """
+        Return what is promised: as recorded, while the start is the same. Hosts are named to the
+        job that comes first alone.
+        """
+        before, start_us = entry.job.promise, self._starts[entry.job.stream]
+        is_first = entry is self._first
+        if (
+            before is not None
+            and before.policy == self.name
+            and before.start_us == start_us
+            and (not is_first or (before.runs and ahead.still_hold(before.runs, start_us)))
+        ):
+            return before
+        runs = ahead.wanted(entry.slots, start_us) if is_first else ()
+        return BackfillReservation(policy=self.name, start_us=start_us, runs=runs)
+
+
+def _run_us(entry: Entry) -> int:
+    return FOREVER if entry.run_us == UNKNOWN else max(1, entry.run_us)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tools.cli import replay_branch, replay_debug, replay_state
+from tools.cli import replay_branch, replay_debug, replay_state, replay_sweep
 from tools.cli.options import json_option
 from tools.cli.output import counted, say, say_json
 from tools.collecting import collect_rarely
@@ -44,6 +44,7 @@ replay.add_command(replay_state.check)
 replay.add_command(replay_state.bisect)
 replay.add_command(replay_branch.branch)
 replay.add_command(replay_branch.diff)
+replay.add_command(replay_sweep.sweep)
 replay.add_command(replay_debug.debug)
 
 

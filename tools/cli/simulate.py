@@ -100,7 +100,7 @@ def simulate(  # noqa: PLR0913 - each is an option of the command
     changes = Changes(settings=tuple(map(parse_setting, settings)))
     workload = read_workload(file, adjustments, unrecorded_run_s=unrecorded_run_s)
     with _place(kept) as place:
-        run = _simulated(workload, cluster, picker, place, changes=changes, shown=shown)
+        run = simulated(workload, cluster, picker, place, changes=changes, shown=shown)
     if as_json:
         say_json({**run.plain(), "log": None if kept is None else str(kept)})
         return
@@ -206,7 +206,7 @@ def _number(figure: object, unit: int) -> float | int | None:
     return int(value) if value.denominator == 1 else float(shown(value, 6))
 
 
-def _simulated(
+def simulated(
     read: Workload,
     cluster: str | None,
     picker: str,
@@ -216,7 +216,7 @@ def _simulated(
     shown: bool,
 ) -> Run:
     """
-    Run the whole simulation into a log at a place.
+    Run a whole simulation into a log at a place.
 
     Raises:
         Refused: The cluster, the picker or the place can't be used.

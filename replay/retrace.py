@@ -106,7 +106,11 @@ class Retracer:
         """
         stream, head = job_stream(job_id), self._log.head()
         position = min(position, head)
-        job = self._ladder.at(position).core.state.stored.jobs.get(stream)
+        core = self._ladder.at(position).core
+        job = core.state.stored.jobs.get(stream)
+        if job is None and job_id.isdecimal() and int(job_id) in core.state.stored.arrays:
+            rule, how = "must name an element of the array", f"Such as {job_id}[1]."
+            raise NotFound("job_id", rule, job_id, how)
         if job is None or job.state not in WAITING:
             first = self._session_of(self._dispatch_of(stream, job_id, position))
         else:

@@ -180,7 +180,8 @@ def _allocator(line: Line) -> str:
 
 def _plan(line: Line) -> str:
     if line.outcome == "not_tried":
-        return f"{_counted(line.count, 'later plan') if line.count else 'later plans'} {line.name}"
+        later = _counted(line.count, "later plan") if line.count else "later plans"
+        return f"{later} {line.name}".rstrip()
     return f"plan {line.number} {line.name}"
 
 

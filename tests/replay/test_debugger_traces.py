@@ -148,9 +148,10 @@ def test_a_trace_file_never_goes_where_it_would_destroy_something(tmp_path):
     (tmp_path / "hard").hardlink_to(place / "data.mdb")
     driven = Driven(day(), log_path=place)
     driven.take(f"output {tmp_path}/out", f"trace on all file {tmp_path}/traces")
+    (tmp_path / "other").hardlink_to(tmp_path / "out")
     before = driven.take("trace status")
 
-    for name in ("log/data.mdb", "log/new", "soft", "hard", "out", "traces", "log"):
+    for name in ("log/data.mdb", "log/new", "soft", "hard", "out", "other", "traces", "log"):
         (answer,) = driven.take(f"trace on job 1 file {tmp_path}/{name}")
         assert answer.startswith("error: trace file: "), name
     for name in ("traces", "hard"):

@@ -22,10 +22,14 @@ HostNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
 class Instances(Value):
     """
     Name the units of a resource that a job got on one host, such as which GPUs.
+
+    Args:
+        milli: How much of each, in thousandths; empty when all are whole.
     """
 
     resource: str
     units: tuple[str, ...]
+    milli: tuple[Milli, ...] = ()
 
 
 class SharedAmount(Amount):

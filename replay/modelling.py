@@ -32,6 +32,7 @@ from replay.workloads.details import MEM, UNKNOWN, Alternatives, Ask, TraceNeed
 from replay.workloads.source import TraceJob, Workload
 
 KIB_MILLI = 1_000
+MILLI = 1_000
 FLAG = "true"
 
 
@@ -62,6 +63,7 @@ class _Shape:
     slots: int
     attributes: frozenset[tuple[str, str]]
     totals_milli: tuple[tuple[str, int], ...]
+    with_units: frozenset[str] = frozenset()
 
 
 Key = tuple[int, int, Ask]
@@ -124,15 +126,6 @@ class Modelling:
             room = sum(_room(shape, ask) * count for shape, count in self._shapes.items())
             self._fits[key] = room >= job.tasks
         return self._fits[key]
-
-    def fractions(self, workload: Workload) -> frozenset[str]:
-        """
-        Return the resources of which some job asks for no whole number of units.
-        """
-        details = workload.jobs.details
-        asks = details.asks if details is not None else []
-        needs = (need for ask in asks for need in ask.needs)
-        return frozenset(need.resource for need in needs if need.milli % 1000)
 
     def fitting(self, workload: Workload) -> Workload:
         """
@@ -199,7 +192,9 @@ def _shape(host: HostSpec) -> _Shape:
     totals = {resource.name: resource.total_milli for resource in host.resources}
     if host.mem_kib is not None:
         totals[MEM] = host.mem_kib * KIB_MILLI
-    return _Shape(host.slots, frozenset(host.attributes), tuple(sorted(totals.items())))
+    with_units = frozenset(resource.name for resource in host.resources if resource.has_units)
+    attributes = frozenset(host.attributes)
+    return _Shape(host.slots, attributes, tuple(sorted(totals.items())), with_units)
 
 
 def _room(shape: _Shape, ask: ModelAsk) -> int:
@@ -213,10 +208,25 @@ def _room(shape: _Shape, ask: ModelAsk) -> int:
     for need in ask.needs:
         total = totals.get(need.resource, 0)
         if need.per_task:
-            room = min(room, total // need.milli)
+            most = total // need.milli
+            if need.resource in shape.with_units:
+                most = _tasks_on_units(total // MILLI, need.milli)
+            room = min(room, most)
         elif need.milli > total:
             return 0
     return room
+
+
+def _tasks_on_units(units: int, milli: int) -> int:
+    """
+    Return how many tasks so many units hold, each a share of one beside whole ones.
+    """
+    whole, share = divmod(milli, MILLI)
+    if not share:
+        return units // whole
+    each = MILLI // share
+    counts = range(1, units * each + 1)
+    return max((n for n in counts if n * whole + -(-n // each) <= units), default=0)
 
 
 def _requirement(ask: ModelAsk) -> Requirement | None:

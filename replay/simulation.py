@@ -243,13 +243,12 @@ class Simulation:
                 priority=30, description="all jobs of the workload", allows_exclusive=True
             )
             self._accept(DefineQueue(queue=queue, spec=self._changes.queue(queue, spec)))
-        fractions = self._modelling.fractions(self._workload)
         for host in self._cluster.hosts:
             self._accept(
                 JoinWorker(
                     worker=host.name,
                     slots=host.slots,
-                    resources=tuple(_resources(host, fractions)),
+                    resources=tuple(_resources(host)),
                     attributes=tuple(
                         Attribute(name=name, value=value) for name, value in host.attributes
                     ),
@@ -468,16 +467,15 @@ def _user(job: TraceJob) -> str:
     return "unknown" if job.user == UNKNOWN else f"u{job.user}"
 
 
-def _resources(host: HostSpec, fractions: frozenset[str]) -> Iterator[HostResource]:
+def _resources(host: HostSpec) -> Iterator[HostResource]:
     """
-    Yield what a host has besides slots. Units with names can't be shared, so a resource of which
-    some job asks for a fraction is an amount.
+    Yield what a host has besides slots.
     """
     if host.mem_kib is not None:
         yield HostResource(name=MEM, total_milli=host.mem_kib * KIB_MILLI, is_real=True)
     for resource in host.resources:
         units: tuple[InstanceUnit, ...] = ()
-        if resource.has_units and resource.name not in fractions:
+        if resource.has_units:
             count = resource.total_milli // MILLI
             units = tuple(
                 InstanceUnit(name=str(number), model=resource.model) for number in range(count)

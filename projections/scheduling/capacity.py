@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from domain.allocations import Allocation, HostRun, Instances
+from domain.allocations import Allocation, HostRun
 from domain.errors import InvariantBroken
 from domain.reasons import ReasonCode
 from domain.resources import ResourceDescriptor
@@ -21,6 +21,7 @@ from projections.scheduling.limits import Limits
 from projections.scheduling.placement.selecting import Selector
 from projections.scheduling.pools import Pools
 from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
+from projections.scheduling.unit_shares import UnitShares
 
 Column = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -122,11 +123,10 @@ class Capacity:
         self.loads: dict[str, Column] = {}
         self.pools = Pools()
         self.exclusive: Column = np.zeros(0, np.int64)
-        self.units_used: dict[tuple[int, str], set[str]] = {}
+        self.units = UnitShares()
         self.shut: dict[int, ReasonCode] = {}
         self._touched: list[tuple[int, int]] = []
         self._touched_before = 0
-        self.has_units = False
         self.selector = Selector(self)
         self.limits = Limits(StoredState(), self)
         self.aside = 0
@@ -174,7 +174,7 @@ class Capacity:
         """
         number = worker.number
         facts = HostFacts(worker)
-        self.has_units = self.has_units or bool(facts.units)
+        self.units.set_host(number, facts.units)
         if number < len(self.facts):
             self.names.add(self.facts[number], -1)
             self.facts[number] = facts
@@ -411,20 +411,7 @@ class Capacity:
             unused += sign * amount.milli
             column.settle(first, stop)
         for instances in run.instances:
-            self._use_units(run.first, instances, sign)
-
-    def _use_units(self, number: int, instances: Instances, sign: int) -> None:
-        """
-        Note which units of a host are taken, or no longer.
-        """
-        key = (number, instances.resource)
-        used = self.units_used.setdefault(key, set())
-        if sign > 0:
-            used.update(instances.units)
-        else:
-            used.difference_update(instances.units)
-        if not used:
-            del self.units_used[key]
+            self.units.charge(run.first, instances, sign)
 
     def _set_exclusive(self, allocation: Allocation, sign: int) -> None:
         """

@@ -26,7 +26,7 @@ CACHES: Final = frozenset(
 CAPACITY_CACHES: Final = frozenset(
     (
         "resources freed let_go changed status described revision selector limits workers facts "
-        "names loads pools units_used shut is_plain"
+        "names loads pools units shut is_plain"
     ).split()
 )
 
@@ -48,8 +48,8 @@ def derived(state: State) -> dict[str, Any]:
     for name, column in sorted(capacity.resources.items()):
         for part in type(column).__slots__:
             found[f"capacity.{name}.{part}"] = plain(getattr(column, part))
-    used = {key: sorted(units) for key, units in capacity.units_used.items() if units}
-    found["capacity.units_used"] = sorted(used.items())
+    used = {key: sorted(units.items()) for key, units in capacity.units.used.items()}
+    found["capacity.units"] = sorted(used.items())
     found["capacity.pools"] = {
         name: [(pool.total, pool.charged) for pool in pools]
         for name, pools in sorted(capacity.pools.by_name.items())

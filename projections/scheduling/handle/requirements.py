@@ -17,7 +17,7 @@ from domain.resreq.check import check
 from domain.resreq.merge import terms_of
 from domain.resreq.syntax import Per, Requirement, RusageTerm
 from domain.resreq.tasks import TaskRange, check_tasks
-from domain.units import MILLI, show_milli
+from domain.units import show_milli
 from projections.scheduling.state import State
 
 FIELD: Final = "resreq"
@@ -92,8 +92,8 @@ def _check_term(state: State, term: RusageTerm) -> None:
     if found.is_load and found.lower_is_better:
         rule = f"{term.resource} can't be reserved: less of it is better, so nothing holds it"
         raise Refused(FIELD, rule, term.resource, "Ask for it in select[...] instead.")
-    if found.layer is ResourceLayer.INSTANCE and (term.milli % MILLI or term.per is Per.JOB):
-        rule = f"{term.resource} comes in whole units, for each task or host"
+    if found.layer is ResourceLayer.INSTANCE and term.per is Per.JOB:
+        rule = f"{term.resource} comes in units with names, for each task or host"
         raise Refused(FIELD, rule, show_milli(term.milli))
 
 

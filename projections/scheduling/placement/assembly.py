@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from domain.allocations import Allocation, HostRun, Instances, SharedAmount
 from domain.amounts import Amount
-from domain.errors import InvariantBroken
 from domain.resreq.syntax import Per
-from projections.scheduling.capacity import Capacity, Column
+from projections.scheduling.capacity import Column
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.plugins import Picked
 from projections.scheduling.request import MILLI, HostNeed, SharedNeed, Usage
+from projections.scheduling.unit_shares import shares_in
 
 
 class Found(NamedTuple):
@@ -37,7 +37,7 @@ def found_of(usage: Usage, picked: Picked, allocator: str, ground: Ground) -> Fo
         HostNeed(need.resource, need.milli, need.per, tasks) if need.per is Per.JOB else need
         for need in usage.needs
     ]
-    runs = runs_of(needs, picked)
+    runs = with_units(runs_of(needs, picked), needs, ground)
     shared = () if not (usage.shared or usage.pooled) else _shared(usage, picked, tasks, ground)
     return Found(runs, shared, allocator)
 
@@ -82,7 +82,8 @@ def joined(runs: Sequence[HostRun]) -> tuple[HostRun, ...]:
     for run in runs[1:]:
         last = found[-1]
         follows = last.first + last.hosts == run.first
-        if follows and last.tasks == run.tasks and last.amounts == run.amounts:
+        is_alike = last.tasks == run.tasks and last.amounts == run.amounts
+        if follows and is_alike and not (last.instances or run.instances):
             found[-1] = last.model_copy(update={"hosts": last.hosts + run.hosts})
         else:
             found.append(run)
@@ -137,16 +138,14 @@ def pools_hold(usage: Usage, picked: Picked, ground: Ground) -> str:
 # ----------------------------------------------------------------------------------- the whole job
 
 
-def allocation_of(
-    found: Sequence[Found], capacity: Capacity, *, alternative: int, is_exclusive: bool
-) -> Allocation:
+def allocation_of(found: Sequence[Found], *, alternative: int, is_exclusive: bool) -> Allocation:
     """
-    Return the allocation of a job: the members of a compound merged per host, units named.
+    Return the allocation of a job: the members of a compound merged per host.
     """
     runs, shared = shares_of(found)
     names = tuple(dict.fromkeys(each.allocator for each in found))
     return Allocation.sure(
-        runs=_with_units(runs, capacity),
+        runs=runs,
         shared=shared,
         allocator="+".join(names),
         alternative=alternative,
@@ -158,7 +157,7 @@ def shares_of(
     found: Sequence[Found],
 ) -> tuple[tuple[HostRun, ...], tuple[SharedAmount, ...]]:
     """
-    Return what the members of a compound get together, merged per host, no units named.
+    Return what the members of a compound get together, merged per host.
     """
     if len(found) == 1:
         return found[0].runs, found[0].shared
@@ -171,7 +170,12 @@ def _merged(runs: Iterable[HostRun]) -> tuple[HostRun, ...]:
     """
     tasks: dict[int, int] = {}
     amounts: dict[int, dict[str, int]] = {}
+    units: dict[int, dict[str, dict[str, int]]] = {}
     for run in runs:
+        for instances in run.instances:
+            used = units.setdefault(run.first, {}).setdefault(instances.resource, {})
+            for unit, milli in shares_in(instances):
+                used[unit] = used.get(unit, 0) + milli
         for number in range(run.first, run.first + run.hosts):
             tasks[number] = tasks.get(number, 0) + run.tasks
             own = amounts.setdefault(number, {})
@@ -183,6 +187,7 @@ def _merged(runs: Iterable[HostRun]) -> tuple[HostRun, ...]:
                 first=number,
                 tasks=tasks[number],
                 amounts=tuple(Amount(resource=name, milli=own[name]) for name in own),
+                instances=tuple(_instances(*each) for each in units.get(number, {}).items()),
             )
             for number, own in amounts.items()
         ]
@@ -200,39 +205,31 @@ def _sum_shared(found: Sequence[Found]) -> tuple[SharedAmount, ...]:
     )
 
 
-def _with_units(runs: tuple[HostRun, ...], capacity: Capacity) -> tuple[HostRun, ...]:
+def _instances(name: str, used: dict[str, int]) -> Instances:
+    is_whole = all(milli == MILLI for milli in used.values())
+    return Instances(
+        resource=name, units=tuple(used), milli=() if is_whole else tuple(used.values())
+    )
+
+
+def with_units(
+    runs: tuple[HostRun, ...], needs: Sequence[HostNeed], ground: Ground
+) -> tuple[HostRun, ...]:
     """
-    Name the units of resources that have some: the first free ones in the host's own order.
+    Name the units of resources that have some, each host then a run of its own.
     """
-    if not capacity.has_units:
+    units = ground.capacity.units
+    named = [need for need in needs if need.resource in units]
+    if not named:
         return runs
     found: list[HostRun] = []
     for run in runs:
-        if not any(_has_units(run, amount, capacity) for amount in run.amounts):
-            found.append(run)
-            continue
         for number in range(run.first, run.first + run.hosts):
-            instances = tuple(
-                Instances(resource=amount.resource, units=_units(number, amount, capacity))
-                for amount in run.amounts
-                if capacity.facts[number].units.get(amount.resource)
+            given = (
+                units.named(number, need, run.tasks, ground.unit_shares(need.resource))
+                for need in named
             )
-            found.append(
-                run.model_copy(update={"first": number, "hosts": 1, "instances": instances})
-            )
-    return tuple(found)
-
-
-def _has_units(run: HostRun, amount: Amount, capacity: Capacity) -> bool:
-    numbers = range(run.first, run.first + run.hosts)
-    return any(capacity.facts[number].units.get(amount.resource) for number in numbers)
-
-
-def _units(number: int, amount: Amount, capacity: Capacity) -> tuple[str, ...]:
-    taken = capacity.units_used.get((number, amount.resource), set())
-    units = capacity.facts[number].units[amount.resource]
-    free = [unit for unit in units if unit not in taken]
-    wanted = -(-amount.milli // MILLI)
-    if len(free) < wanted:
-        raise InvariantBroken("as many units are free as amounts are available", amount.resource)
-    return tuple(free[:wanted])
+            instances = tuple(each for each in given if each is not None)
+            changes = {"first": number, "hosts": 1, "instances": instances}
+            found.append(run.model_copy(update=changes))
+    return joined(found)

@@ -18,6 +18,8 @@ from projections.scheduling.budgets import Budget
 from projections.scheduling.capacity import Capacity, Column, Mask
 from projections.scheduling.facts import HostFacts
 from projections.scheduling.placement.relief import Relief
+from projections.scheduling.request import HostNeed
+from projections.scheduling.unit_shares import Shares, shares_in, usable_milli
 
 if TYPE_CHECKING:
     from projections.scheduling.trace_writing import Tracer
@@ -84,6 +86,7 @@ class Ground:
         self._idle: Mask | None = None
         self._available: dict[str, Column] = {}
         self._left: dict[str, list[int]] = {}
+        self._unit_shares: dict[str, Shares] = {}
         self._headroom: dict[tuple[str, str, str], int | Column] = {}
 
     def copy(self) -> Ground:
@@ -97,6 +100,7 @@ class Ground:
         other.usable = self.usable
         other._idle = self._idle
         other._available = dict(self._available)
+        other._unit_shares = dict(self._unit_shares)
         other._left = {name: list(left) for name, left in self._left.items()}
         other._headroom = dict(self._headroom)
         return other
@@ -150,6 +154,39 @@ class Ground:
             found = self._available[name] = self._amounts(name)
         return found
 
+    def available_to(self, need: HostNeed) -> Column:
+        """
+        Return what each host has left for a need: of named units no more than they can give it,
+        each by itself.
+        """
+        found = self.available(need.resource)
+        units = self.capacity.units
+        if need.resource not in units:
+            return found
+        usable = np.minimum(usable_milli(self.unit_shares(need.resource), need), found)
+        with_units = units.hosts_with(need.resource, self.capacity.hosts)
+        return np.where(with_units, usable, found)
+
+    def unit_shares(self, name: str) -> Shares:
+        """
+        Return what each named unit of a resource has left, a row for each host.
+        """
+        found = self._unit_shares.get(name)
+        if found is None:
+            capacity = self.capacity
+            found = capacity.units.free(name, capacity.hosts, is_empty=self.is_empty)
+            self._unit_shares[name] = found
+        return found
+
+    def _take_units(self, run: HostRun, sign: int) -> None:
+        for instances in run.instances:
+            name, units = instances.resource, self.capacity.units
+            shares = self._unit_shares[name] = self.unit_shares(name).copy()
+            for unit, milli in shares_in(instances):
+                place = units.place_of(run.first, name, unit)
+                if place is not None:
+                    shares[run.first, place] -= sign * milli
+
     def _amounts(self, name: str) -> Column:
         if name in self.capacity.pools.by_name:
             values = np.zeros(self.capacity.hosts, np.int64)
@@ -197,6 +234,8 @@ class Ground:
         for name, charged in relief.charged.items():
             column = capacity.resources[name]
             self._available[name] = column.relieved(charged, relief.unused[name])
+        for run in relief.units:
+            self._take_units(run, -1)
         for (name, place), milli in relief.shared.items():
             pool = capacity.pools.by_name[name][place]
             self.left(name)[place] = max(0, pool.total - pool.charged + milli)
@@ -237,6 +276,7 @@ class Ground:
         for run in runs:
             span = slice(run.first, run.first + run.hosts)
             self.usable[span] -= run.tasks
+            self._take_units(run, 1)
             for amount in run.amounts:
                 if amount.resource not in changed:
                     changed[amount.resource] = self.available(amount.resource).copy()

@@ -56,7 +56,6 @@ class Levels:
         try:
             allocation = allocation_of(
                 members,
-                self._ground.capacity,
                 alternative=alternative,
                 is_exclusive=self._request.is_exclusive,
             )

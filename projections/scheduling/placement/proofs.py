@@ -60,6 +60,9 @@ class Proofs:
         if len(self._kept) >= PROOFS_MAX:
             self._kept.clear()
         capacity = self._capacity
+        if any(need.resource in capacity.units for need in request.only.usages[0].needs):
+            # Its units may be begun in another way though the amounts are the same.
+            return
         self._kept[request.fingerprint] = Proof(
             request, capacity.status, capacity.mark(), matching, short, fits.copy(), total
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from domain.allocations import SharedAmount
+from domain.allocations import Allocation, HostRun, SharedAmount
 from projections.scheduling.budgets import Budget
 from projections.scheduling.capacity import Capacity, Column, Mask
 from projections.scheduling.records import JobRecord
@@ -29,6 +29,7 @@ class Relief:
         self.unused: dict[str, Column] = {}
         self.shared: dict[tuple[str, int], int] = {}
         self.headroom: list[tuple[Budget, int | Column]] = []
+        self.units: list[HostRun] = []
         self.ended: Mask | None = None
 
     def copy(self) -> Relief:
@@ -41,6 +42,7 @@ class Relief:
         other.unused = {name: column.copy() for name, column in self.unused.items()}
         other.shared = dict(self.shared)
         other.headroom = list(self.headroom)
+        other.units = list(self.units)
         other.ended = None if self.ended is None else self.ended.copy()
         return other
 
@@ -59,7 +61,9 @@ class Relief:
         self.give_slots(job)
         if job.allocation is None:
             return
-        released = self._capacity.released_by(job, everything=is_ended)
+        released = self._capacity.released_by(job, everything=is_ended, with_units=is_ended)
+        if is_ended:
+            self._give_units(job.allocation)
         for number, name, charged, unused in released:
             self._add(name, number, charged, unused)
         for each in job.allocation.shared:
@@ -82,6 +86,7 @@ class Relief:
             return
         if self.ended is None:
             self.ended = np.zeros(self._capacity.hosts, np.bool_)
+        self._give_units(allocation)
         given = self._capacity.released if job.is_aside else frozenset()
         for number, name, charged, unused in self._capacity.released_by(
             job, everything=True, with_units=True
@@ -98,6 +103,9 @@ class Relief:
         for budget in limits.charged_to(job):
             taken = limits.taken_of(budget.rule, allocation.runs, allocation.shared)
             self.headroom.append((budget, taken))
+
+    def _give_units(self, allocation: Allocation) -> None:
+        self.units += [run for run in allocation.runs if run.instances]
 
     def take_slots(self, slots: Column) -> None:
         """

@@ -18,7 +18,13 @@ from domain.errors import InvariantBroken
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.budgets import LIMIT_RANK, QUEUE_RANK
 from projections.scheduling.capacity import Capacity, Column, Mask
-from projections.scheduling.placement.assembly import Found, allocation_of, runs_of, shares_of
+from projections.scheduling.placement.assembly import (
+    Found,
+    allocation_of,
+    runs_of,
+    shares_of,
+    with_units,
+)
 from projections.scheduling.placement.eligible import sorted_hosts
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.levels import Levels
@@ -133,7 +139,7 @@ class PlacementRunner:
         self, ground: Ground, request: Request, chain: Sequence[str]
     ) -> tuple[tuple[HostRun, ...], tuple[SharedAmount, ...]] | None:
         """
-        Return where a request fits on a ground, without naming units; None when it doesn't.
+        Return where a request fits on a ground, None when it doesn't.
         """
         found = Levels(request, ground, FastPart, lambda part: self._members(part, chain)).find()
         if found is None:
@@ -250,8 +256,12 @@ class PlacementRunner:
                     continue
                 if hosts is not None:
                     picked = [(hosts[places], each) for places, each in picked]
-                found = Found(runs_of(part.usages[0].needs, picked), (), member.name)
-                return Placed(allocation_of([found], capacity, alternative=0, is_exclusive=False))
+                needs = part.usages[0].needs
+                runs = runs_of(needs, picked)
+                if needs and capacity.units:
+                    runs = with_units(runs, needs, Ground(capacity))
+                found = Found(runs, (), member.name)
+                return Placed(allocation_of([found], alternative=0, is_exclusive=False))
         return None
 
     def _within(self, part: Part) -> int:

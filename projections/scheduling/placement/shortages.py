@@ -146,7 +146,7 @@ def _slots(part: Part, ground: Ground) -> Check:
 def _amount(need: HostNeed, ground: Ground, tasks: int) -> Check:
     if need.per is Per.JOB:
         need = HostNeed(need.resource, need.milli, need.per, tasks)
-    available = ground.available(need.resource)
+    available = ground.available_to(need)
     return Check(
         ReasonCode.HOST_JOB_RUSAGE,
         need.resource,

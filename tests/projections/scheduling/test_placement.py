@@ -464,8 +464,8 @@ def test_named_units_are_handed_out_and_given_back(plain: bool) -> None:
     scenario.session()
 
     assert ("0",) == units(scenario, "C")
-    with pytest.raises(Refused, match="whole units"):
-        ask(scenario, "D", "rusage[gpu=0.5]")
+    with pytest.raises(Refused, match="units with names, for each task or host"):
+        ask(scenario, "D", "rusage[gpu=1/job]")
 
 
 def units(scenario: Scenario, name: str) -> tuple[str, ...]:

@@ -41,13 +41,13 @@ def figures() -> dict[str, Figure]:
 
 def chosen(names: tuple[str, ...]) -> list[Figure]:
     """
-    Return the figures of these names, or all when none is given.
+    Return the figures of these names, or all but the long ones when none is given.
     """
     known = figures()
     unknown = [name for name in names if name not in known]
     if unknown:
         raise click.UsageError(f"no figure is named {unknown[0]}; there are: {', '.join(known)}")
-    return [known[name] for name in (names or known)]
+    return [known[name] for name in (names or known) if names or not known[name].is_long]
 
 
 @click.command()
@@ -67,8 +67,9 @@ def main(
     """
     wanted = chosen(names)
     if is_list:
-        for figure in wanted:
-            click.echo(f"{figure.name:16} {figure.says}")
+        for figure in figures().values() if not names else wanted:
+            long = " Long: only when it is named." if figure.is_long else ""
+            click.echo(f"{figure.name:16} {figure.says}{long}")
         return
     folder.mkdir(parents=True, exist_ok=True)
     console = Console(stderr=is_json)

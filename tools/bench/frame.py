@@ -55,12 +55,14 @@ class Figure:
         says: What it shows, as a sentence.
         measure: Takes the readings of one round; gets an empty folder that is removed afterwards.
         rounds: How many rounds are taken.
+        is_long: Whether it takes so long that it is only run when it is named.
     """
 
     name: str
     says: str
     measure: Callable[[Path], Iterable[Reading]]
     rounds: int = 3
+    is_long: bool = False
 
 
 @final

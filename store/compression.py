@@ -56,7 +56,12 @@ def _compressor(level: int, dictionary: bytes | None) -> zstandard.ZstdCompresso
     context = contexts.get((level, dictionary))
     if context is None:
         shared = None if dictionary is None else zstandard.ZstdCompressionDict(dictionary)
-        context = zstandard.ZstdCompressor(level=level, dict_data=shared, write_content_size=True)
+        if shared is not None:
+            # Once, and before any compressor has it: later it may crash.
+            shared.precompute_compress(level=level)
+        context = zstandard.ZstdCompressor(
+            level=level, dict_data=shared, write_content_size=True, write_dict_id=False
+        )
         contexts[level, dictionary] = context
     return context
 

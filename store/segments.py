@@ -19,8 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from domain.errors import Corrupt
-from store.compression import compress
-from store.embedded.frames import RAW, ZSTD, join_frame, raw_payload, read_header
+from store.embedded.frames import join_frame, pack, raw_payload, read_header
 from store.embedded.marker import sync_directory
 from store.os_errors import unavailable
 
@@ -97,9 +96,8 @@ def recompressed(frame: bytes) -> bytes:
     """
     header = read_header(frame)
     raw = raw_payload(frame, header)
-    packed = compress(raw, level=LEVEL)
-    codec, stored = (ZSTD, packed) if len(packed) < len(raw) else (RAW, raw)
-    changed = header._replace(codec=codec, dictionary_id=0, stored_length=len(stored))
+    codec, number, stored = pack(raw, level=LEVEL)
+    changed = header._replace(codec=codec, dictionary_id=number, stored_length=len(stored))
     return join_frame(changed, stored)
 
 

@@ -31,6 +31,7 @@ from store.embedded.frames import (
 )
 from store.embedded.index import index_entries
 from store.embedded.journal import Journal
+from store.embedded.kept import dictionary_of, kept
 from store.embedded.layout import id_bytes, id_of
 from store.embedded.marker import read_marker
 from store.embedded.metas import newest_meta
@@ -243,12 +244,14 @@ class _Walk:
         self._is_commit_open = False
         self._rows_hash = 0
         self._versions: dict[str, int] = {}
+        self._kept: dict[int, bool] = {}
 
     def run(self) -> None:
         """
         Verify everything.
         """
         self._anchors()
+        self._dictionaries()
         for key, stored in self._journal.stored_frames():
             try:
                 self._frame(key, stored)
@@ -278,10 +281,24 @@ class _Walk:
                 self._report.add(error, position=segment.first_position)
         self._report.first_position = self._first
 
+    def _dictionaries(self) -> None:
+        """
+        See that the dictionaries in the log are those that their numbers say.
+        """
+        self._kept = kept(self._journal.environment)
+        for number, is_right in self._kept.items():
+            if not is_right:
+                expected = f"dictionary {number:08x}"
+                self._report.add(Corrupt("checksum", None, expected, "another content"))
+
     def _frame(self, key: int, stored: bytes) -> None:
         """
         Verify one frame against the one before it.
         """
+        if (number := dictionary_of(stored)) and number not in self._kept:
+            self._kept[number] = True
+            expected = f"dictionary {number:08x} in the log"
+            self._report.add(Corrupt("gap", None, expected, "none"), position=key)
         header = read_header(stored, position=key)
         raw = raw_payload(stored, header)
         if header.first_position != key:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from domain.errors import Corrupt
 from store.chain import frame_digest
 from store.compression import LEVEL, compress, decompress
+from store.dictionaries import current, known
 from store.embedded.layout import id_of
 
 MAGIC = b"XF"
@@ -38,6 +39,8 @@ PAYLOAD_MAX = 64 << 20
 
 COMPRESS_MIN = 64
 """Smaller payloads are stored as they are."""
+DICTIONARY_MAX = 8 << 10
+"""Payloads up to this length are compressed with a dictionary; larger ones hardly gain by it."""
 
 _HEADER = struct.Struct(">2sBBBxxxQIIQQII32s32s")
 _CRC = struct.Struct(">I")
@@ -133,11 +136,7 @@ def build_frame(
     flags = FLAG_LAST if is_last else 0
     mask = topic_mask(columns.topic_names)
     digest = frame_digest(previous, flags, first_position, len(columns.topics), epoch, mask, raw)
-    codec, stored = RAW, raw
-    if len(raw) >= COMPRESS_MIN:
-        packed = compress(raw, level=level)
-        if len(packed) < len(raw):
-            codec, stored = ZSTD, packed
+    codec, dictionary_id, stored = pack(raw, level=level)
     header = Header(
         flags,
         codec,
@@ -146,12 +145,25 @@ def build_frame(
         len(raw),
         epoch,
         mask,
-        0,
+        dictionary_id,
         len(stored),
         previous,
         digest,
     )
     return join_frame(header, stored), digest
+
+
+def pack(raw: bytes, *, level: int) -> tuple[int, int, bytes]:
+    """
+    Return codec, number of the dictionary and bytes of a payload as it is stored.
+    """
+    if len(raw) < COMPRESS_MIN:
+        return RAW, 0, raw
+    codec, number, dictionary = ZSTD, 0, None
+    if len(raw) <= DICTIONARY_MAX:
+        codec, (number, dictionary) = ZSTD_DICTIONARY, current()
+    packed = compress(raw, level=level, dictionary=dictionary)
+    return (codec, number, packed) if len(packed) < len(raw) else (RAW, 0, raw)
 
 
 def join_frame(header: Header, stored: bytes) -> bytes:
@@ -209,12 +221,12 @@ def check_crc(frame: bytes | memoryview, *, position: int | None = None) -> None
         raise Corrupt("checksum", position, f"{recorded:08x}", f"{found:08x}")
 
 
-def raw_payload(frame: bytes, header: Header, *, dictionary: bytes | None = None) -> bytes:
+def raw_payload(frame: bytes, header: Header) -> bytes:
     """
     Return the checked, uncompressed payload of a frame.
 
     Raises:
-        Corrupt: Of the kind checksum or truncated.
+        Corrupt: Of the kind checksum, truncated or, without its dictionary, newer.
     """
     position = header.first_position
     check_crc(frame, position=position)
@@ -229,13 +241,19 @@ def raw_payload(frame: bytes, header: Header, *, dictionary: bytes | None = None
         )
     if header.codec == RAW:
         return stored
+    dictionary = None
+    if header.codec == ZSTD_DICTIONARY:
+        dictionary = known(header.dictionary_id)
+        if dictionary is None:
+            found = f"dictionary {header.dictionary_id:08x}"
+            raise Corrupt("newer", position, "a dictionary that is in the log or known", found)
     try:
         return decompress(stored, size=header.raw_length, dictionary=dictionary)
     except ValueError as error:
         raise Corrupt("checksum", position, "a payload that decompresses", str(error)) from None
 
 
-def open_frame(frame: bytes, *, position: int, dictionary: bytes | None = None) -> Frame:
+def open_frame(frame: bytes, *, position: int) -> Frame:
     """
     Check and decode a frame that the log keeps at a position.
 
@@ -243,7 +261,7 @@ def open_frame(frame: bytes, *, position: int, dictionary: bytes | None = None) 
         Corrupt: Anything about it is wrong, the position it says it has included.
     """
     header = read_header(frame, position=position)
-    raw = raw_payload(frame, header, dictionary=dictionary)
+    raw = raw_payload(frame, header)
     if header.first_position != position:
         raise Corrupt("order", position, position, header.first_position)
     check_digest(header, raw)

@@ -24,7 +24,8 @@ from store.embedded.frames import (
     read_header,
 )
 from store.embedded.index import insert_index
-from store.embedded.layout import id_bytes, id_of, number_bytes, number_of
+from store.embedded.kept import dictionary_of, keep
+from store.embedded.layout import META, id_bytes, id_of, number_bytes, number_of
 from store.embedded.reader import Reader
 from store.embedded.rows import Head, Row, Stream, split_rows
 from store.segments import Segment
@@ -104,8 +105,16 @@ class Journal(Reader):
                     "a later frame",
                     self.environment.path,
                 )
+            self._keep_dictionary(transaction, frame)
             position += len(part)
         return Head(position, digest)
+
+    def _keep_dictionary(self, transaction: lmdb.Transaction, frame: bytes) -> None:
+        """
+        See that the log has the dictionary of a frame.
+        """
+        if (number := dictionary_of(frame)) and number not in self._kept:
+            keep(transaction, self.environment.database(META), number)
 
     def adopt(self, frames: Sequence[tuple[Header, Columns, bytes, bytes]]) -> None:
         """
@@ -128,6 +137,7 @@ class Journal(Reader):
                 insert_index(transaction, self._index, rows, header.first_position)
                 key = number_bytes(header.first_position)
                 transaction.put(key, frame, db=self._log, append=True)
+                self._keep_dictionary(transaction, frame)
                 head = Head(header.last_position, header.digest)
             number = transaction.id()
         self._cached_head = (number, head)

@@ -28,6 +28,7 @@ from store.embedded.frames import (
     topic_mask,
 )
 from store.embedded.index import stream_positions
+from store.embedded.kept import dictionary_of, kept
 from store.embedded.layout import id_of, number_bytes, number_of, space_names
 from store.embedded.rows import Decoded, Head, PlacedRow, Stream
 
@@ -56,6 +57,7 @@ class Reader:
         self._cached_head: tuple[int, Head] = (-1, self._origin())
         self._frames: OrderedDict[int, Decoded] = OrderedDict()
         self._lock = threading.Lock()
+        self._kept = {number for number, is_right in kept(environment).items() if is_right}
 
     @property
     def is_there(self) -> bool:
@@ -213,7 +215,7 @@ class Reader:
             if topics and not header.topic_mask & mask:
                 check_crc(stored, position=position)
                 continue
-            yield self._decode(open_frame(stored, position=position))
+            yield self._decode(self._opened(stored, position))
 
     def _check_link(self, previous: Header | None, header: Header, position: int) -> None:
         """
@@ -289,6 +291,14 @@ class Reader:
                 break
         return batch
 
+    def _opened(self, stored: bytes, position: int) -> Frame:
+        """
+        Check and decode a frame, with a dictionary that a writer may have put there meanwhile.
+        """
+        if (number := dictionary_of(stored)) and number not in self._kept:
+            self._kept = {each for each, is_right in kept(self.environment).items() if is_right}
+        return open_frame(stored, position=position)
+
     def _decode(self, frame: Frame) -> Decoded:
         """
         Put names in the place of numbers.
@@ -362,7 +372,7 @@ class Reader:
         if not found:
             raise Corrupt("gap", position, f"position {position}", "nothing", self.environment.path)
         first, frame = found[0]
-        decoded = self._decode(open_frame(frame, position=first))
+        decoded = self._decode(self._opened(frame, first))
         if position > decoded.header.last_position:
             raise Corrupt("gap", position, f"position {position}", "nothing", self.environment.path)
         self._keep(first, decoded)

@@ -12,17 +12,23 @@ from fractions import Fraction
 from heapq import nlargest
 from typing import Final, final
 
+from domain.envelope import Envelope
 from domain.events.jobs import (
     JobCouldNotStart,
     JobDispatched,
     JobEnded,
     JobFinished,
+    JobModified,
+    JobRequeued,
     JobSubmitted,
+    JobSwitched,
 )
 from domain.events.workers import WorkerJoined
-from domain.ids import job_of_stream
+from domain.ids import job_of_stream, job_stream_of, split_job_id
+from domain.jobs import JobSpec
 from projections.figures import Figures
 from replay.moments import ReadableLog
+from store.recordings import Recording
 
 MOVED_KEPT: Final = 10
 DISPLACERS_KEPT: Final = 3
@@ -68,27 +74,53 @@ class Schedule:
 
 def schedule_of(log: ReadableLog, log_id: str = "") -> Schedule:
     """
-    Read the courses of all jobs from a log.
+    Read the courses of all jobs from a log; elements of arrays are jobs of their own.
+
+    Of a recording that begins later, those jobs and hosts count that come in within it.
     """
     found, slots = Schedule(log_id), {}
-    for envelope in log.read():
+    first = log.first_position if isinstance(log, Recording) else 1
+    for envelope in log.read(first - 1):
         event, stream = envelope.event, envelope.stream
         found.end_us = envelope.time_us
         if isinstance(event, JobSubmitted):
-            spec = event.spec
-            found.jobs[stream] = Course(
-                stream, envelope.time_us, spec.queue, spec.user, spec.tasks_min
-            )
-        elif isinstance(event, JobDispatched):
-            job = found.jobs[stream]
-            job.start_us, job.finish_us = envelope.time_us, None
-            job.tasks = event.allocation.tasks()
-        elif isinstance(event, JobFinished | JobCouldNotStart | JobEnded):
-            found.jobs[stream].finish_us = envelope.time_us
+            found.jobs |= {job.stream: job for job in _courses(envelope, event.spec)}
         elif isinstance(event, WorkerJoined):
             slots[stream] = event.slots
+        elif stream in found.jobs:
+            _go_on(found.jobs[stream], envelope)
     found.slots = sum(slots.values())
     return found
+
+
+def _courses(envelope: Envelope, spec: JobSpec) -> Iterator[Course]:
+    """
+    Yield the courses of what was submitted.
+    """
+    streams = [envelope.stream]
+    if spec.array is not None:
+        number, _ = split_job_id(job_of_stream(envelope.stream))
+        streams = [job_stream_of(number, index) for index in spec.array.indices()]
+    for stream in streams:
+        yield Course(stream, envelope.time_us, spec.queue, spec.user, spec.tasks_min)
+
+
+def _go_on(job: Course, envelope: Envelope) -> None:
+    """
+    Take an event of a job: its last attempt counts, and the queue that it is in at last.
+    """
+    match envelope.event:
+        case JobDispatched() as event:
+            job.start_us, job.finish_us = envelope.time_us, None
+            job.tasks = event.allocation.tasks()
+        case JobRequeued():
+            job.start_us = job.finish_us = None
+        case JobFinished() | JobCouldNotStart() | JobEnded():
+            job.finish_us = envelope.time_us
+        case JobSwitched() as event:
+            job.queue = event.queue
+        case JobModified() as event:
+            job.queue = event.spec.queue
 
 
 # ----------------------------------------------------------------------------------------- figures

@@ -6,12 +6,17 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from domain.arrays import ArraySpec, IndexRange
+from domain.commands import DefineQueue, RequeueJob, SwitchJob
+from domain.queues import QueueSpec
 from projections.figures import Figures
 from replay.branch import Branch
 from replay.branch_changes import Changes, parse_hosts
 from replay.diff import Course, Displacer, Schedule, compare, schedule_of
+from replay.recordings import open_history, record
 from store.log import EventLog
 from tests.replay.logs import ListLog
+from tests.scenario import Scenario
 
 S = 1_000_000
 
@@ -132,3 +137,59 @@ def test_a_branch_with_more_hosts_is_told_from_its_parent(small_log):
     assert [("2", -90 * S), ("3", -85 * S), ("4", -85 * S), ("5", -30 * S)] == [
         (one.job_id, one.later_us) for one in found.moved
     ]
+
+
+def test_elements_of_an_array_are_jobs_of_their_own(tmp_path):
+    """
+    Each starts and ends by itself.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2")
+    array = ArraySpec(ranges=(IndexRange(start=1, end=3),))
+    scenario.submit("A", array=array)
+    scenario.log += scenario.core.session(scenario.now_us)
+    found = schedule_of(ListLog(scenario.log))
+
+    assert 3 == len(found.jobs)
+    assert [S, S, None] == [job.start_us for job in found.jobs.values()]
+
+
+def test_the_last_attempt_and_the_last_queue_count():
+    """
+    A job that went back to pending hasn't started; one that was switched counts where it is.
+    """
+    scenario = Scenario()
+    scenario.command(DefineQueue(queue="other", spec=QueueSpec(priority=1)))
+    scenario.hosts("h1 slots=2")
+    scenario.jobs("A tasks=2", "B tasks=2")
+    scenario.session()
+    scenario.start("A")
+    scenario.command(SwitchJob(job_id=scenario.ids["B"], queue="other"))
+    scenario.command(RequeueJob(job_id=scenario.ids["A"], hold=True))
+    scenario.session()
+    scenario.pass_time(1)
+    scenario.finish("A")
+    scenario.log += scenario.core.session(scenario.now_us)
+    found = schedule_of(ListLog(scenario.log))
+
+    assert [None, "other"] == [found.jobs["job:0000000001"].start_us,
+                               found.jobs["job:0000000002"].queue]  # fmt: skip
+
+
+def test_a_recording_is_compared_as_far_as_it_goes(small_log, tmp_path):
+    """
+    Jobs from before its beginning are unknown to it.
+    """
+    with open_history(small_log) as log:
+        second = next(
+            one.position for one in log.read()
+            if one.event.TYPE_CODE == "job.submitted" and one.stream.endswith("2")
+        )  # fmt: skip
+        record(log, tmp_path / "w.jsonl", after=second - 1)
+        whole = schedule_of(log)
+    with open_history(tmp_path / "w.jsonl") as window:
+        part = schedule_of(window)
+
+    assert [job for job in whole.jobs.values() if not job.stream.endswith("1")] == list(
+        part.jobs.values()
+    )

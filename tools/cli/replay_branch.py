@@ -173,11 +173,11 @@ def diff(
     Set the schedules of two logs side by side, by job id: a log and its branch.
     """
     from replay.diff import compare, schedule_of
-    from store.log import EventLog
+    from replay.recordings import open_history
 
     schedules = []
     for place in (before, after):
-        with EventLog.open(place, writable=False) as log:
+        with open_history(place) as log:
             schedules.append(schedule_of(log, log.log_id))
     found = compare(schedules[0], schedules[1], moved_kept=moved_kept)
     if drawing is not None:

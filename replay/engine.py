@@ -123,7 +123,8 @@ class Assignment:
     Say what one worker must run: the command of a job whose first host it is.
 
     ``hosts`` holds (name, tasks) in claim order. ``is_started`` says whether its start was
-    reported; ``around`` what runs before and after the command.
+    reported; ``around`` what runs before and after the command, ``file_kib`` how large its files
+    may become, None for any size.
     """
 
     job_id: str
@@ -135,6 +136,7 @@ class Assignment:
     name: str
     is_started: bool
     around: Around
+    file_kib: int | None
 
 
 @dataclass(slots=True, frozen=True)
@@ -371,16 +373,18 @@ class Engine:
         Return what the first host of a live job must run.
         """
         assert job.allocation is not None
+        values = self.core.state.values_of(job)
         return Assignment(
             job_id=job.job_id,
             attempt=job.attempt,
-            program=self.core.state.values_of(job).program,
+            program=values.program,
             hosts=tuple(self.core.state.host_names(job.allocation)),
             queue=job.spec.queue,
             user=job.spec.user,
             name=job.spec.name,
             is_started=job.start_us is not None,
             around=self._around(job),
+            file_kib=None if values.limits is None else values.limits.file_kib,
         )
 
     def _around(self, job: JobRecord) -> Around:

@@ -4,9 +4,11 @@ What runs before and after a job's command, by the launcher.
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -176,6 +178,30 @@ def test_what_runs_after_a_command_outlives_the_sweep_of_what_the_job_left(
     wait_for((tmp_path / "second").exists, "it has run to its end")
     left = int(_text(tmp_path / "1.err"))
     wait_for(lambda: not processes.born_ticks(left), "what it left is ended")
+
+
+def test_a_file_limit_and_a_priority_hold_for_the_program_and_not_for_the_launcher(
+    client: harness.Client, files: WorkerFiles, tmp_path: Path
+) -> None:
+    """
+    A limit that nobody carries out would be worse than none; the next job isn't bound by it.
+    """
+    script = "ulimit -f; sleep 0.2; ulimit -Hf; nice; head -c 100000 /dev/zero > big"
+    bound = replace(started(files, script), file_kib=64, nice=5)
+    client.start(bound)
+    client.wait_ended(FIRST)
+    free = started(files, "ulimit -f; nice; head -c 100000 /dev/zero > other")
+    client.start(replace(free, job_id="2", stdout=f"{tmp_path}/2.out"))
+    client.wait_ended(AttemptKey("2", 1))
+
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    soft, hard, priority = _text(tmp_path / "1.out").split()
+    # Shells count in blocks of 512 bytes, or of 1 KiB.
+    assert soft in ("128", "64")
+    assert (soft, usual + 5) == (hard, int(priority))
+    assert 64 * 1024 == (tmp_path / "big").stat().st_size
+    assert ["unlimited", str(usual)] == _text(tmp_path / "2.out").split()
+    assert 100_000 == (tmp_path / "other").stat().st_size
 
 
 def _text(path: Path) -> str:

@@ -56,6 +56,8 @@ def start_request(assignment: Assignment, files: WorkerFiles) -> StartRequest:
         make_directory=own_directory if wants_directory else "",
         before=assignment.pre_exec,
         after=assignment.post_exec,
+        nice=assignment.nice,
+        file_kib=assignment.file_kib,
     )
 
 

@@ -52,6 +52,8 @@ class StartRequest:
         make_directory: Directory to make first, "" for none.
         before: Shell texts that must succeed first, each with who says so.
         after: Shell texts that are run after it.
+        nice: How much lower than the launcher's its priority is.
+        file_kib: How large a file of it may become, None for any size.
     """
 
     job_id: str
@@ -66,6 +68,8 @@ class StartRequest:
     make_directory: str = ""
     before: tuple[tuple[str, str], ...] = ()
     after: tuple[str, ...] = ()
+    nice: int = 0
+    file_kib: int | None = None
 
     @property
     def key(self) -> AttemptKey:

@@ -44,6 +44,8 @@ class Assignment(Value):
     Args:
         pre_exec: Shell texts that must succeed before it, each with who says so.
         post_exec: Shell texts to run after it.
+        nice: How much lower than the worker's the priority of its processes is.
+        file_kib: How large a file of it may become, None for any size.
     """
 
     job_id: JobId
@@ -56,6 +58,8 @@ class Assignment(Value):
     name: str = ""
     pre_exec: tuple[tuple[PreExecOf, str], ...] = ()
     post_exec: tuple[str, ...] = ()
+    nice: int = 0
+    file_kib: Count | None = None
 
 
 class Order(Value):

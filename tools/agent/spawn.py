@@ -9,9 +9,10 @@ start.
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tools.agent.messages import StartRequest
@@ -47,7 +48,10 @@ def start(request: StartRequest) -> int:
         with _named("program", request.argv[0]):
             program = _find(request.argv[0], request.env.get("PATH", DEFAULT_PATH))
         _open_files(request, files)
-        return _spawn(program, request, files)
+        with _file_limit(request.file_kib):
+            pid = _spawn(program, request, files)
+        _bind(pid, request)
+        return pid
     finally:
         os.chdir(REST_DIRECTORY)
         for number in set(files):
@@ -63,6 +67,42 @@ def _named(what: str, path: str) -> Iterator[None]:
     except (OSError, ValueError) as error:
         words = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise CannotStart(f"{what} {path}: {words}") from error
+
+
+@contextmanager
+def _file_limit(size_kib: int | None) -> Iterator[None]:
+    """
+    Have what is started inside the block inherit a limit of the size of its files.
+    """
+    if size_kib is None:
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_within(size_kib, hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def _within(size_kib: int, hard: int) -> int:
+    size = size_kib * 1024
+    return size if hard == resource.RLIM_INFINITY else min(size, hard)
+
+
+def _bind(pid: int, request: StartRequest) -> None:
+    """
+    Make the limit one that the program can't raise again, and give it its priority.
+    """
+    with suppress(OSError):
+        if request.file_kib is not None:
+            hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+            size = _within(request.file_kib, hard)
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, size))
+    with suppress(OSError):  # A higher priority than the launcher's needs a privilege.
+        if request.nice:
+            usual = os.getpriority(os.PRIO_PROCESS, 0)
+            os.setpriority(os.PRIO_PROCESS, pid, usual + request.nice)
 
 
 def _enter(request: StartRequest) -> None:

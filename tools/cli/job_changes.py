@@ -13,7 +13,8 @@ from domain.errors import Refused
 from tools.cli.client import Json
 from tools.cli.jobs import change_jobs
 from tools.cli.options import dir_option, json_option
-from tools.cli.submit import parse_run_limit, parse_tasks
+from tools.cli.submit import parse_tasks
+from tools.cli.submit_options import parse_run_limit
 
 NONE = "none"
 TAKEN_AWAY: dict[str, tuple[str, Any]] = {

@@ -17,8 +17,8 @@ from domain.errors import NotFound, Refused
 from tools.cli.client import Client, Json, NoScheduler, segment
 from tools.cli.options import dir_option, json_option
 from tools.cli.output import note, say, say_json
+from tools.cli.submit_options import more_of, more_options, parse_run_limit
 
-US_PER_MINUTE = 60_000_000
 ENV_BYTES_MAX = 512 * 1024
 ENV_COUNT_MAX = 4096
 
@@ -42,22 +42,6 @@ def parse_tasks(text: str) -> tuple[int, int]:
     if tasks_max < tasks_min:
         raise Refused("-n", "must not have a MAX below its MIN", text)
     return tasks_min, tasks_max
-
-
-def parse_run_limit(text: str) -> int:
-    """
-    Return the microseconds of "MINUTES" or "HOURS:MINUTES".
-
-    Raises:
-        Refused: It is something else.
-    """
-    hours, colon, minutes = text.rpartition(":")
-    if not minutes.isdecimal() or (colon and not hours.isdecimal()):
-        raise Refused("-W", "must be MINUTES or HOURS:MINUTES", text)
-    total = int(hours or 0) * 60 + int(minutes)
-    if total < 1:
-        raise Refused("-W", "must be at least 1 minute", text)
-    return total * US_PER_MINUTE
 
 
 def environment(changes: tuple[str, ...], current: dict[str, str]) -> dict[str, str]:
@@ -168,6 +152,7 @@ def request_of(command: tuple[str, ...], options: dict[str, Any]) -> Json:
         "resreq": list(options["resreq"]),
         "run_limit_us": None if run_limit is None else parse_run_limit(run_limit),
         "hold": options["hold"],
+        **more_of(options),
     }
 
 
@@ -198,6 +183,7 @@ The answer comes after the job is safe on disk. Next: xce jobs, xce why JOB, xce
                    "most K elements are started at a time.")
 @click.option("-W", "run_limit", metavar="[HOURS:]MINUTES",
               help="Run limit; a job that runs longer, suspended time not counted, is ended.")
+@more_options
 @click.option("-i", "stdin", metavar="FILE", help="Standard input; else empty.")
 @click.option("-o", "stdout", metavar="FILE", help="Standard output; else a file of the worker.")
 @click.option("-e", "stderr", metavar="FILE", help="Standard error; else a file of the worker.")

@@ -233,4 +233,6 @@ class WorkBooks:
             "name": one.name,
             "pre_exec": one.around.pre_exec,
             "post_exec": one.around.post_exec,
+            "nice": one.around.nice,
+            "file_kib": one.file_kib,
         }

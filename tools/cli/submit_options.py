@@ -1,0 +1,144 @@
+"""
+What else a submission may ask for, by LSF's letters: when it starts, where, and what bounds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from domain.errors import Refused
+from tools.cli.client import Json
+
+Command = Callable[..., Any]
+
+US_PER_MINUTE = 60_000_000
+
+_OPTIONS = (
+    click.option("-w", "dependency", metavar="TEXT",
+                 help='Wait for other jobs: "done(12) && ended(13)".'),
+    click.option("-b", "begin", metavar="TIME",
+                 help="Don't start before this time, such as 2026-11-29T18:00:00Z."),
+    click.option("-t", "deadline", metavar="TIME", help="End it at this time, if it still runs."),
+    click.option("-m", "hosts", metavar="HOSTS",
+                 help='Only on these hosts: "alpha beta+1" (beta is preferred).'),
+    click.option("-x", "is_exclusive", is_flag=True, help="Nothing else may run on its hosts."),
+    click.option("-M", "memory", metavar="SIZE",
+                 help="End it when it uses more memory; in MB, or with a suffix such as 2G; "
+                      "rounded up to a whole MB."),
+    click.option("-F", "file_size", metavar="SIZE", help="No file of it gets larger; as for -M."),
+    click.option("-c", "cpu", metavar="[HOURS:]MINUTES",
+                 help="End it when it has used so much processor time."),
+    click.option("-p", "processes", type=click.IntRange(min=1), metavar="N",
+                 help="End it when it has more processes."),
+    click.option("-T", "threads", type=click.IntRange(min=1), metavar="N",
+                 help="End it when it has more threads."),
+    click.option("-r", "is_rerunnable", is_flag=True, help="Start it anew when its host is lost."),
+    click.option("-Q", "requeue", metavar="CODES",
+                 help='Put it back when it ends with these exit codes: "99 EXCLUDE(20)" (and avoid '
+                      "the host)."),
+    click.option("-sp", "--sp", "priority", type=click.IntRange(min=0), metavar="NUMBER",
+                 help="Its priority among the jobs of its queue."),
+    click.option("-We", "estimate", metavar="[HOURS:]MINUTES",
+                 help="How long it will run, for planning; nothing ends it then."),
+)  # fmt: skip
+
+
+def more_options(command: Command) -> Command:
+    """
+    Give a command these options.
+    """
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def more_of(options: dict[str, Any]) -> Json:
+    """
+    Return what of these options was given, as fields of a submission.
+
+    Raises:
+        Refused: One breaks a rule that can be told here.
+    """
+    from domain.units import parse_time_us
+
+    found: Json = {"dependency_text": options["dependency"] or ""}
+    for name, letter in (("begin", "-b"), ("deadline", "-t")):
+        if options[name]:
+            found[f"{name}_us"] = parse_time_us(options[name], field=letter)
+    if options["hosts"]:
+        found["hosts"] = [_host(word) for word in options["hosts"].split()]
+    if options["estimate"]:
+        found["run_estimate_us"] = parse_run_limit(options["estimate"], field="-We")
+    if options["is_exclusive"]:
+        found["is_exclusive"] = True
+    if options["is_rerunnable"]:
+        found["rerunnable"] = True
+    if options["priority"] is not None:
+        found["user_priority"] = options["priority"]
+    if options["requeue"]:
+        found["exits"] = _exits(options["requeue"])
+    limits = _limits(options)
+    return {**found, "limits": limits} if limits else found
+
+
+def _limits(options: dict[str, Any]) -> Json:
+    from domain.units import MemoryUnit, memory_limit_kib
+
+    found: Json = {}
+    for name, field, letter in (("memory", "memory_kib", "-M"), ("file_size", "file_kib", "-F")):
+        if options[name]:
+            found[field] = memory_limit_kib(options[name], unit=MemoryUnit.MB, field=letter)
+    if options["cpu"]:
+        found["cpu_us"] = parse_run_limit(options["cpu"], field="-c")
+    for name in ("processes", "threads"):
+        if options[name] is not None:
+            found[name] = options[name]
+    return found
+
+
+def _host(word: str) -> Json:
+    name, _, wish = word.partition("+")
+    if wish and not wish.isdecimal():
+        raise Refused("-m", "must prefer hosts by a whole number such as alpha+1", word)
+    return {
+        "host": name.removesuffix("!"),
+        "preference": int(wish or 0),
+        "is_first": name.endswith("!"),
+    }
+
+
+def _exits(text: str) -> Json:
+    """
+    Return exit codes that put a job back: "99 100 EXCLUDE(20 21)".
+    """
+    found: dict[str, list[int]] = {"requeue": [], "exclude": []}
+    into = "requeue"
+    for word in text.replace("(", " ( ").replace(")", " ) ").split():
+        if word.upper() == "EXCLUDE":
+            into = "exclude"
+        elif word == ")":
+            into = "requeue"
+        elif word.isdecimal() and int(word) <= 255:
+            found[into].append(int(word))
+        elif word != "(" or into != "exclude":
+            raise Refused("-Q", 'must be codes from 0 to 255 such as "99 EXCLUDE(20)"', text)
+    return dict(found)
+
+
+def parse_run_limit(text: str, field: str = "-W") -> int:
+    """
+    Return the microseconds of "MINUTES" or "HOURS:MINUTES".
+
+    Raises:
+        Refused: It is something else.
+    """
+    hours, colon, minutes = text.rpartition(":")
+    if not minutes.isdecimal() or (colon and not hours.isdecimal()):
+        raise Refused(field, "must be MINUTES or HOURS:MINUTES", text)
+    total = int(hours or 0) * 60 + int(minutes)
+    if total < 1:
+        raise Refused(field, "must be at least 1 minute", text)
+    return total * US_PER_MINUTE

@@ -23,6 +23,9 @@ TEXTS = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=12
 ) | st.sampled_from(["", "é", "\u202e", "\n", '"', "\\", "\x00", "\x7f", "\U0001f600"])
 
+ZONES = st.sampled_from(["UTC", "Europe/Berlin", "America/New_York"])
+"""Time zones are looked up when windows are used: any text would be refused before."""
+
 
 def instances(cls: type[Any]) -> st.SearchStrategy[Any]:
     """
@@ -39,7 +42,9 @@ def instances(cls: type[Any]) -> st.SearchStrategy[Any]:
 
 
 def _model_fields(cls: type[BaseModel]) -> dict[str, st.SearchStrategy[Any]]:
-    return {name: _field(field) for name, field in cls.model_fields.items()}
+    return {
+        name: ZONES if name == "zone" else _field(field) for name, field in cls.model_fields.items()
+    }
 
 
 def _field(field: FieldInfo) -> st.SearchStrategy[Any]:

@@ -100,6 +100,7 @@ STEPS = st.lists(
         st.tuples(st.just("time"), st.integers(1, 3_000)),
         st.tuples(st.just("session")),
     ),
+    min_size=12,
     max_size=40,
 )
 ASKED = {"stop": StopJob, "resume": ResumeJob, "requeue": RequeueJob}

@@ -196,6 +196,7 @@ STEPS = st.lists(
         st.tuples(st.just("load"), st.integers(0, 5), st.integers(0, 300), st.integers(0, 3)),
         st.tuples(st.just("session")),
     ),
+    min_size=8,
     max_size=20,
 )
 

@@ -20,7 +20,7 @@ from domain.reservations import BackfillReservation, KeptRun
 from projections.scheduling.foreseen import SlotsAhead
 from projections.scheduling.pickers.profile import FOREVER, Profile
 from projections.scheduling.pickers.protocol import NO_TERMS, PickerView, Terms
-from projections.scheduling.pickers.waiting import UNKNOWN, Entry, Key, Waiting
+from projections.scheduling.pickers.waiting import UNKNOWN, Entry, Key, Waiting, named_keys
 from projections.scheduling.records import JobRecord, QueueRecord
 
 PROMISES_MAX: Final = 20
@@ -269,6 +269,12 @@ class Conservative:
         """
 
     # -- what is recorded of it
+
+    def order_keys(self, job: JobRecord) -> list[tuple[str, int | str]]:
+        """
+        Return by name what gives a job its place in the order.
+        """
+        return named_keys(self._view, job)
 
     def blocker(self) -> JobRecord | None:
         if len(self._waiting.entries) < 2:

@@ -451,6 +451,7 @@ def test_untraced_placements_keep_the_short_cut(scenario, monkeypatch):
         ("builtin_fcfs", []),
         ("strict_fcfs", []),
         ("easy", []),
+        ("conservative", []),
         ("shortest_first", ["planned_run"]),
         ("fairshare", ["use over shares of default", "use over shares of alice"]),
     ],

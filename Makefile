@@ -18,13 +18,14 @@ READY := $(VENV)/.ready
 # What is handed on, for example: make test ARGS="-m 'not slow'", make bench ARGS="--json".
 ARGS ?=
 
-.PHONY: help setup run test check bench torture clean
+.PHONY: help setup run test check bench proof torture clean
 
 help:
 	@echo "make run      a scheduler with local workers at work, a crash in the middle, the recovery"
 	@echo "make test     every test (ARGS= goes to pytest)"
 	@echo "make check    ruff, mypy, import rules, longest files and functions"
 	@echo "make bench    the published figures (ARGS= goes to tools.bench)"
+	@echo "make proof    every recorded workload, whole: simulate, export, import, verify (hours)"
 	@echo "make clean    remove what the other targets made"
 
 setup: $(READY)
@@ -71,6 +72,10 @@ check: setup
 
 bench: setup
 	@$(PY) -m tools.bench $(ARGS)
+
+# Hours: every recorded workload whole, through export, import and verify.
+proof: setup
+	@XCE_PROOF_JOBS=all $(PY) -m pytest tests/replay/test_every_workload.py $(ARGS)
 
 # Only once the program exists: a target that does nothing would look like a passed one.
 ifneq ($(wildcard tools/torture/__main__.py),)

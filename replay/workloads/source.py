@@ -272,6 +272,12 @@ class Workload:
         """
         return replace(self, cluster=cluster)
 
+    def with_jobs(self, jobs: Jobs) -> Workload:
+        """
+        Return the workload with other jobs.
+        """
+        return replace(self, jobs=jobs)
+
     def submits_us(self) -> array[int]:
         """
         Return when each job was submitted, in microseconds of Unix time.

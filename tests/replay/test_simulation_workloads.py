@@ -142,20 +142,21 @@ def test_a_job_that_wants_its_hosts_alone_has_them_alone(tmp_path: Path) -> None
     assert {"1": 0, "2": 0} == plain.moments(JobDispatched)
 
 
-def test_shares_of_a_gpu_are_amounts(tmp_path: Path) -> None:
+def test_shares_of_gpus_stay_within_each_gpu(tmp_path: Path) -> None:
     """
-    Two jobs of 0.46 run on one GPU at once, the third waits.
+    Two jobs of 0.46 run on one GPU at once, the third on the second; of 0.6 only one runs on each,
+    though a third would fit their sum.
     """
     header = ("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"
               "deletion_time,scheduled_time")  # fmt: skip
-    lines = [header, *(f"openb-pod-{n},1000,1,1,460,,LS,Running,0,10,0" for n in range(1, 4))]
     path = tmp_path / "nodes"
-    path.write_text("sn,cpu_milli,memory_mib,gpu,model\nn1,4000,100,1,T4\n")
+    path.write_text("sn,cpu_milli,memory_mib,gpu,model\nn1,4000,100,2,T4\n")
+    for share, expected in ((460, [0, 0, 0]), (600, [0, 0, 10])):
+        pods = (f"openb-pod-{n},1000,1,1,{share},,LS,Running,0,10,0" for n in range(1, 4))
 
-    simulated = Simulated(tmp_path, lines, str(path))
+        starts = Simulated(tmp_path, [header, *pods], str(path)).moments(JobDispatched)
 
-    starts = simulated.moments(JobDispatched)
-    assert [0, 0, 10] == [starts[f"openb-pod-{number}"] for number in range(1, 4)]
+        assert expected == [starts[f"openb-pod-{number}"] for number in range(1, 4)]
 
 
 def test_moments_between_seconds_are_kept(tmp_path: Path) -> None:

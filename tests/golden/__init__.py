@@ -1,0 +1,3 @@
+"""
+Golden logs, and the scripts that make them.
+"""

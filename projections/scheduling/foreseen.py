@@ -154,5 +154,5 @@ def kept_of(slots: Column, amounts: Mapping[str, Column]) -> tuple[KeptRun, ...]
             if milli
         )
         if count or own:
-            found.append(KeptRun(first=first, hosts=stop - first, slots=count, amounts=own))
+            found.append(KeptRun.sure(first=first, hosts=stop - first, slots=count, amounts=own))
     return tuple(found)

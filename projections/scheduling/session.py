@@ -453,7 +453,7 @@ class Session:
         for stream, reservation in found.items():
             job = state.stored.jobs[stream]
             if stream not in state.gatherers and job.promise != reservation:
-                self._decided(stream, JobStartPromised(reservation=reservation))
+                self._decided(stream, JobStartPromised.sure(reservation=reservation))
 
     def _note_blocker(self) -> None:
         """

@@ -131,6 +131,12 @@ class State(Sight):
         """
         return self.limits.rules.membership.groups_of(user)
 
+    def hosts_changed(self) -> int:
+        """
+        Return a count that rises with every change of which hosts there are or take jobs.
+        """
+        return self.capacity.status
+
     def least_slots(self, job: JobRecord) -> int:
         """
         Return the fewest slots with which the job can start.

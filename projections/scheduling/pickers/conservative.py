@@ -307,7 +307,7 @@ class Conservative:
         ):
             return before
         runs = ahead.wanted(entry.slots, start_us) if is_first else ()
-        return BackfillReservation(policy=self.name, start_us=start_us, runs=runs)
+        return BackfillReservation.sure(policy=self.name, start_us=start_us, runs=runs)
 
 
 def _run_us(entry: Entry) -> int:

@@ -75,6 +75,7 @@ class Easy:
         self._is_through = self._is_stirred = False
         self._settled: Mark | None = None
         self._proved: tuple[str, str, int] = ("", "", -1)
+        self._seen = -1
         self._failed: set[tuple[str, bool]] = set()
 
     def fini(self) -> None:
@@ -135,7 +136,7 @@ class Easy:
             if not self._view.is_ready(job):
                 self._place += 1
                 continue
-            if job.reason_set and self._proved == self._mark_of(job):
+            if job.reason_set and self._is_short(entry):
                 self._look_ahead(entry)
                 if self._promise is not None:
                     return None
@@ -144,6 +145,18 @@ class Easy:
             return job
         self._is_through = True
         return None
+
+    def _is_short(self, entry: Entry) -> bool:
+        """
+        Say whether a job is known not to start now, and its reasons to be as they were: nothing has
+        become free, or too few slots where these alone count.
+        """
+        mark = self._mark_of(entry.job)
+        if self._proved == mark:
+            return True
+        is_same = self._proved[:2] == mark[:2] and self._seen == self._view.hosts_changed()
+        ahead = self._view.slots_ahead(entry.job) if is_same else None
+        return ahead is not None and ahead.free < entry.slots
 
     def _mark_of(self, job: JobRecord) -> tuple[str, str, int]:
         fingerprint = self._view.fingerprint_of(job)
@@ -249,6 +262,7 @@ class Easy:
         entry = self._taken()
         if self._promise is None:
             self._proved = self._mark_of(job)
+            self._seen = self._view.hosts_changed()
             self._look_ahead(entry)
             return
         now_us, start_us = self._view.now_us(), self._promise.start_us
@@ -304,4 +318,4 @@ class Easy:
         ):
             return before
         runs = promise.ahead.wanted(promise.entry.slots, start_us)
-        return BackfillReservation(policy=self.name, start_us=start_us, runs=runs)
+        return BackfillReservation.sure(policy=self.name, start_us=start_us, runs=runs)

@@ -127,6 +127,12 @@ class PickerView(Protocol):
         """
         ...
 
+    def hosts_changed(self) -> int:
+        """
+        Return a count that rises with every change of which hosts there are or take jobs.
+        """
+        ...
+
     def least_slots(self, job: JobRecord) -> int:
         """
         Return the fewest slots with which the job can start.

@@ -4,12 +4,14 @@ What pickers may ask of time: the session's moment, and what is foreseen from it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from domain.errors import InvariantBroken
 from domain.reservations import KeptRun
+from projections.scheduling.capacity import Capacity
 from projections.scheduling.foreseen import Forecast, SlotsAhead, Wanted
+from projections.scheduling.limits import Limits
 from projections.scheduling.lookups import Lookups
 from projections.scheduling.pickers.protocol import JobPicker, Remembering
 from projections.scheduling.records import Document, JobRecord, StoredState
@@ -48,6 +50,9 @@ class Sight(Lookups):
         stored: What snapshots hold.
         picker: Learns of every job that becomes ready.
     """
+
+    capacity: Capacity
+    limits: Limits
 
     def __init__(self, stored: StoredState, picker: JobPicker) -> None:
         super().__init__(stored, picker)
@@ -88,6 +93,18 @@ class Sight(Lookups):
         return None if self.foresight is None else self.foresight.kept_for(wanted)
 
     # -- who uses what
+
+    def hosts_changed(self) -> int:
+        """
+        Return a count that rises with every change of which hosts there are or take jobs.
+        """
+        return self.capacity.status
+
+    def groups_of(self, user: str) -> Collection[str]:
+        """
+        Return the names of the groups that a user is in.
+        """
+        return self.limits.rules.membership.groups_of(user)
 
     def live_jobs(self) -> Iterable[JobRecord]:
         """

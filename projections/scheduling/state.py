@@ -7,7 +7,7 @@ equal the kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -124,18 +124,6 @@ class State(Sight):
         Return the job's request in canonical words.
         """
         return self.request_of(job).fingerprint
-
-    def groups_of(self, user: str) -> Collection[str]:
-        """
-        Return the names of the groups that a user is in.
-        """
-        return self.limits.rules.membership.groups_of(user)
-
-    def hosts_changed(self) -> int:
-        """
-        Return a count that rises with every change of which hosts there are or take jobs.
-        """
-        return self.capacity.status
 
     def least_slots(self, job: JobRecord) -> int:
         """

@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from projections.audit.times import moment
 from tools.cli.client import Client, Json, segment
 from tools.cli.output import counted, say, say_json, show_amount, show_time
 
 HOSTS_SHOWN = 5
+NAMED_MAX = 6
 
 
 def tell(directory: Path, job_id: str, *, all_hosts: bool, as_json: bool) -> None:
@@ -40,7 +42,48 @@ def _show(job_id: str, answer: Json, asks: Json | None, *, all_hosts: bool) -> N
         say(f"  as found for job {answer['proved_by']}, which asks for the same")
     if answer["blocker"]:
         say(f"  It is behind job {answer['blocker']}: see xce why {answer['blocker']}")
+    for line in promise_lines(answer):
+        say(f"  {line}")
     say(f"  as of position {answer['position']} of the log")
+
+
+def promise_lines(answer: Json) -> list[str]:
+    """
+    Return in words what is promised to a job, who overtakes it, and what it must keep clear of.
+    """
+    lines = []
+    promise = answer["promise"]
+    if promise is not None:
+        lines.append(_promise_line(promise))
+    overtakers = answer["overtaken_by"]
+    if overtakers:
+        named = ", ".join(str(one["job_id"]) for one in overtakers[-NAMED_MAX:])
+        count = counted(len(overtakers), "job")
+        runs = "runs" if len(overtakers) == 1 else "run"
+        lines.append(f"{count} started ahead of it and still {runs}, the latest: {named}")
+    lines += [str(one["words"]) for one in answer["beside"]]
+    return lines
+
+
+def _promise_line(promise: Json) -> str:
+    shown = [f"{one['slots']}*{one['host']}" for one in promise["hosts"] if one["slots"]]
+    shown += [
+        f"{show_amount(each['resource'], each['milli'])} {each['resource']} of {one['host']}"
+        for one in promise["hosts"]
+        for each in one["amounts"]
+    ]
+    more = len(shown) - NAMED_MAX
+    where = " ".join(shown[:NAMED_MAX]) + (f" and {more:,} more" if more > 0 else "")
+    start_us = promise["start_us"]
+    start = "from a moment that nobody knows"
+    if start_us is not None:
+        start = f"from {moment(start_us)} at the latest"
+    on = f" on hosts {where}" if where else ""
+    if not promise["is_held"]:
+        return f"reserved {start}{on} ({promise['policy']})"
+    until_us = promise["until_us"]
+    until = "" if until_us is None else f" until {moment(until_us)} at most"
+    return f"gathers{on}{until}; reserved {start}"
 
 
 def _verdict(answer: Json) -> str:

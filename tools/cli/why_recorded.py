@@ -78,12 +78,13 @@ class Moment:
         """
         Return what the scheduler said at that moment.
         """
+        from tools.daemon.promised import no_promise_fields
         from tools.daemon.views import why
 
         if self.job is not None:
             return why(self.core.state, self.job)
         words = {"since_us": self.told.since_us, "never": False, "reasons": [], "blocker": ""}
-        return {**words, "proved_by": "", "verdict": self._end()}
+        return {**words, **no_promise_fields(), "proved_by": "", "verdict": self._end()}
 
     def _end(self) -> str:
         """
@@ -276,6 +277,7 @@ class Moment:
             ],
             "blocker": self.told.blocker,
             "proved_by": self.state_says["proved_by"],
+            **{name: self.state_says[name] for name in ("promise", "overtaken_by", "beside")},
             "request": None if request is None else asdict(request),
             "picker": order.picker if order else None,
             "place": order.place if order else None,

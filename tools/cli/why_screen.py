@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tools.cli.output import counted, say, show_amount, table
+from tools.cli.why_live import promise_lines
 
 if TYPE_CHECKING:
     from projections.audit.reading import Row
@@ -27,6 +28,8 @@ def show(moment: Moment, *, is_now: bool) -> None:
     say(_headline(moment, is_now=is_now))
     if moment.code:
         _show_reasons(moment)
+        for number, line in enumerate(promise_lines(moment.state_says)):
+            say(f"{'' if number else 'Promises':<13}{line}")
         _show_place(moment)
     elif moment.waits:
         from projections.audit.times import seconds

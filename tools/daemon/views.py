@@ -24,6 +24,7 @@ from projections.scheduling.state import State
 from projections.scheduling.status import blocker_of, why_waiting
 from tools.agent.files import WorkerFiles
 from tools.daemon.access import Caller
+from tools.daemon.promised import no_promise_fields, promise_fields
 
 AWAITED = "not heard since the scheduler's start"
 WAITS = frozenset({JobState.PEND, JobState.PSUSP, JobState.WAIT})
@@ -214,7 +215,7 @@ def why(state: State, job: JobRecord) -> dict[str, object]:
         "proved_by": "",
     }
     if job.state not in WAITS:
-        return told | {"verdict": _verdict(state, job)}
+        return told | no_promise_fields() | {"verdict": _verdict(state, job)}
     never, reasons = why_waiting(state, job)
     blocker = blocker_of(state, job)
     kept = state.stored.reason_sets.get(job.reason_set)
@@ -224,6 +225,7 @@ def why(state: State, job: JobRecord) -> dict[str, object]:
         "reasons": [_told_reason(state, reason) for reason in reasons],
         "blocker": blocker.job_id if blocker is not None and is_behind else "",
         "proved_by": kept.proved_by if kept is not None and kept.reasons == reasons else "",
+        **promise_fields(state, job),
     }
 
 

@@ -380,6 +380,9 @@ class _Walk:
         """
         Compare the index with the rows: the same entries, no more and no fewer.
         """
+        for what, key in self._journal.unfound_keys():
+            expected = f"{what} that is found under its key"
+            self._report.add(Corrupt("structure", None, expected, key[:60].hex()))
         try:
             index_hash = sum(map(hash, self._index_entries()))
             if index_hash != self._rows_hash:

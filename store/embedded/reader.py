@@ -163,6 +163,20 @@ class Reader:
             with self.environment.read() as transaction:
                 yield from read(transaction.cursor(db=self._index))
 
+    def unfound_keys(self) -> Iterator[tuple[str, bytes]]:
+        """
+        Yield the keys of frames and of index rows that whoever looks for them doesn't find, though
+        they stand there: a damaged branch of the tree leads elsewhere. For verifying only.
+        """
+        if not self.is_there:
+            return
+        for what, database in (("a frame", self._log), ("an index row", self._index)):
+            with self.environment.read() as transaction:
+                find = transaction.cursor(db=database).set_key
+                for key in transaction.cursor(db=database).iternext(keys=True, values=False):
+                    if not find(key):
+                        yield what, bytes(key)
+
     def frame_count(self) -> int:
         """
         Return how many frames there are.

@@ -129,6 +129,33 @@ def test_an_index_key_that_is_none_is_found_by_verifying(directory: Path) -> Non
     assert verify_here(directory).problems
 
 
+def test_a_branch_of_the_tree_that_leads_elsewhere_is_found_by_verifying(tmp_path: Path) -> None:
+    """
+    All rows stand in the leaves, in order, and many are not found any more.
+    """
+    with EventLog.create(tmp_path / "log", log_id="the-log") as log:
+        fill(log, commits=6, jobs=40)
+    backup(tmp_path / "log", tmp_path / "copy")
+    path = tmp_path / "copy" / DATA_FILE
+    content = bytearray(path.read_bytes())
+    changed = 0
+    for page in range(2, len(content) // PAGE):
+        at = content.find(b"tjob:", page * PAGE, (page + 1) * PAGE)
+        if content[page * PAGE + 10] == 1 and at >= 0:
+            content[at + 4] = ord("2")
+            changed += 1
+    assert 1 == changed
+    path.write_bytes(content)
+    with EventLog.open(tmp_path / "copy", writable=False) as log:
+        assert [] == list(log.read_stream("job:0000000001"))
+    problem = verify_here(tmp_path / "copy").first_problem
+
+    assert problem is not None
+    assert ("structure", "an index row that is found under its key") == (
+        problem.kind, problem.expected,
+    )  # fmt: skip
+
+
 def test_a_file_that_could_not_be_opened_is_let_go(directory: Path) -> None:
     """
     Else this process would see the damaged one for ever, whatever is put in its place.

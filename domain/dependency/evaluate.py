@@ -51,7 +51,7 @@ class ParentElement:
 
     Args:
         index: Its array index, 0 for a job that is no element.
-        exit_code: Set once it has ended.
+        exit_code: Set once it has ended, None when it never ran.
         post: How its post-processing ended: "done", "err", or "" while it hasn't.
         message: The latest external message.
     """
@@ -186,7 +186,10 @@ def _has_ended_so(condition: Condition, element: ParentElement) -> bool:
     if element.state is not JobState.EXIT:
         return False
     compare = _COMPARE.get(condition.op)
-    return compare is None or compare(element.exit_code or 0, condition.number)
+    if compare is None:
+        return True
+    # What never ran has no code, so no comparison holds for it.
+    return element.exit_code is not None and compare(element.exit_code, condition.number)
 
 
 def _counted(

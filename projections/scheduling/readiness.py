@@ -18,6 +18,9 @@ from projections.scheduling.records import JobRecord
 from projections.scheduling.rights import right_lost
 from projections.scheduling.state import State
 
+SIGNALLED: Final = 128
+"""What shells add to the number of the signal that ended a program."""
+
 READY: Final = PendReason(code=ReasonCode.JOB_NEW)
 
 
@@ -38,10 +41,17 @@ class Parents:
             ParentElement(
                 state=job.state,
                 index=job.index,
-                exit_code=job.exit_code if job.state in ENDED else None,
+                exit_code=_exit_code(job) if job.state in ENDED else None,
             )
             for job in (jobs[stream] for stream in self._state.streams_of(number))
         ]
+
+
+def _exit_code(job: JobRecord) -> int | None:
+    """
+    Return the code that a job ended with, as shells tell it of a signal; None when it never ran.
+    """
+    return job.exit_code if job.signal is None else SIGNALLED + job.signal
 
 
 def verdict_of(state: State, job: JobRecord) -> Verdict:

@@ -125,7 +125,9 @@ class PlacementRunner:
         """
         short = self._short_of_budget(request, ground)
         if short is not None:
-            return Pending((short.code, short.detail), lambda: (short,))
+            # Whether it is for ever depends on what hosts there are.
+            status = self._capacity.status
+            return Pending((status, short.code, short.detail), lambda: (short,))
         placer = LiteralPart if self._plain else FastPart
         levels = Levels(
             request, ground, placer, lambda part: self._members(part, chain, ground.tracer)

@@ -16,12 +16,12 @@ from tests.literal import LiteralFcfs
 from tests.scenario import Scenario
 
 
-class ShortestFirst(LiteralFcfs):
+class ByEstimate(LiteralFcfs):
     """
     Take jobs by their run time estimate.
     """
 
-    name = "shortest_first"
+    name = "by_estimate"
 
     def _key(self, job: object) -> tuple[int, ...]:
         estimate = job.spec.run_estimate_us or 0  # type: ignore[attr-defined]
@@ -36,9 +36,9 @@ def test_a_picker_of_another_package_decides_once_the_cluster_names_it() -> None
     """
     It is chosen by name in the cluster's settings like any other.
     """
-    mine = point("shortest_first", f"{__name__}:ShortestFirst")
+    mine = point("by_estimate", f"{__name__}:ByEstimate")
     plugins = found_plugins([mine], [])
-    scenario = Scenario(some_settings(picker="shortest_first"), plugins=plugins)
+    scenario = Scenario(some_settings(picker="by_estimate"), plugins=plugins)
     scenario.hosts("h1 slots=1")
     for name, estimate_us in (("long", 9_000_000), ("short", 1_000_000)):
         spec = a_job(name=name).spec.model_copy(update={"run_estimate_us": estimate_us})
@@ -52,7 +52,7 @@ def test_an_unknown_picker_is_refused_when_it_is_configured() -> None:
     Not when it is first used.
     """
     with pytest.raises(Refused) as refused:
-        Scenario(some_settings(picker="shortest_first"))
+        Scenario(some_settings(picker="by_estimate"))
 
     assert refused.value.field == "picker"
 
@@ -60,8 +60,8 @@ def test_an_unknown_picker_is_refused_when_it_is_configured() -> None:
 @pytest.mark.parametrize(
     ("wrong", "rule"),
     [
-        (point("builtin_fcfs", f"{__name__}:ShortestFirst"), "each name once"),
-        (point("other", f"{__name__}:ShortestFirst"), "its own name"),
+        (point("builtin_fcfs", f"{__name__}:ByEstimate"), "each name once"),
+        (point("other", f"{__name__}:ByEstimate"), "its own name"),
         (point("gone", "no_such_package:Picker"), "loadable"),
     ],
 )

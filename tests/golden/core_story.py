@@ -56,8 +56,8 @@ def tell() -> Scenario:
     )
     _policies(scenario)
     for chapter in (
-        _requests, _arrays_and_dependencies, _limits_and_projects, _preemption, _given_up,
-        _control, _time, _lost_hosts,
+        _requests, _order, _arrays_and_dependencies, _limits_and_projects, _preemption,
+        _given_up, _control, _time, _lost_hosts,
     ):  # fmt: skip
         chapter(scenario)
         _end_all(scenario)
@@ -132,6 +132,19 @@ def _requests(scenario: Scenario) -> None:
     scenario.submit("Range", tasks_min=2, tasks_max=9, user="emma")
     scenario.session()
     scenario.start("Share", "Range")
+
+
+def _order(scenario: Scenario) -> None:
+    """
+    Have more wait than there is room for, so that it shows who comes first.
+    """
+    contest = (
+        ("Late", 1, "lo"), ("Soon", 9, "normal"), ("First", 1, "hi"), ("Sooner", 10, "normal"),
+    )
+    tasks = {"tasks_min": 3, "tasks_max": 3}
+    for name, wish, queue in contest:
+        scenario.submit(name, user_priority=wish, queue=queue, user="fred", **tasks)
+    scenario.session()
 
 
 def _arrays_and_dependencies(scenario: Scenario) -> None:

@@ -1,5 +1,6 @@
 """
-What an event log stands on: the embedded store, or any application recorder of the library.
+What an event log stands on: the embedded store; any application recorder of the library is in
+`store.recorded`.
 """
 
 from __future__ import annotations
@@ -7,20 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from eventsourcing.persistence import (
-    ApplicationRecorder,
-    Notification,
-    ProgrammingError,
-    StoredEvent,
-    Subscription,
-)
+from eventsourcing.persistence import ApplicationRecorder, Subscription
 
-from domain.errors import Corrupt
-from store.chain import digest_within, genesis
 from store.embedded.environment import Environment
 from store.embedded.recorder import EmbeddedApplicationRecorder
 from store.embedded.rows import Row as StoredRow
-from store.polling import PollingSubscription
 from store.segments import Segment
 from store.space import Space, space_at
 
@@ -31,8 +23,6 @@ Columns = tuple[Iterable[int], Iterable[str], Iterable[int], Iterable[str], Iter
 
 COMMITS_PER_READER_CHECK = 500
 """A reader that was killed keeps old pages until somebody looks."""
-PAGE = 1000
-"""How many notifications of a library's recorder are read at a time."""
 
 
 class Engine(Protocol):
@@ -229,137 +219,3 @@ class EmbeddedEngine:
         Let everything go.
         """
         self._environment.release()
-
-
-class RecorderEngine:
-    """
-    Stand on a recorder of the library: positions may have gaps, and there is no chain, epoch or
-    size.
-    """
-
-    def __init__(self, recorder: ApplicationRecorder, *, log_id: str) -> None:
-        if getattr(getattr(recorder, "datastore", None), "enable_db_functions", False):
-            # Seen in 9.5.6: without a table lock, readers skip positions; and tracking is dropped.
-            message = "POSTGRES_ENABLE_DB_FUNCTIONS must not be set: it loses the order of commits"
-            raise ProgrammingError(message)
-        self.name = type(recorder).__module__
-        self.log_id = log_id
-        self._recorder = recorder
-
-    def head(self) -> int:
-        """
-        Return the last position, 0 when empty.
-        """
-        return self._recorder.max_notification_id() or 0
-
-    def append(self, rows: Sequence[Row], epoch: int | None) -> int:  # noqa: ARG002 - no epoch here
-        """
-        Append rows as one commit; return the last position.
-        """
-        positions = self._recorder.insert_events([StoredEvent(*row) for row in rows])
-        return self.head() if not positions else positions[-1]
-
-    def columns(self, after: int, upto: int | None) -> Iterator[Columns]:
-        """
-        Yield the rows after a position, up to and with another, column by column.
-        """
-        while page := self._page(after, upto, PAGE):
-            yield tuple(zip(*map(_placed, page), strict=True))  # type: ignore[misc]
-            after = page[-1].id
-
-    def _page(self, after: int, upto: int | None, limit: int) -> Sequence[Notification]:
-        """
-        Read some notifications after a position.
-        """
-        return self._recorder.select_notifications(
-            after, limit, stop=upto, inclusive_of_start=False
-        )
-
-    def stream_rows(self, stream: str, after_version: int, limit: int) -> list[PlacedRow]:
-        """
-        Return at most *limit* rows of a stream after a version.
-        """
-        # A stored event of the library doesn't know its position: the log is scanned for it.
-        wanted = self._recorder.select_events(stream, gt=after_version, limit=limit)
-        missing = {event.originator_version for event in wanted}
-        rows, after = [], 0
-        while missing and (page := self._page(after, None, PAGE)):
-            for found in page:
-                if found.originator_id == stream and found.originator_version in missing:
-                    missing.discard(found.originator_version)
-                    rows.append(_placed(found))
-            after = page[-1].id
-        return rows
-
-    def row_at(self, position: int) -> PlacedRow:
-        """
-        Return the row at a position.
-        """
-        page = self._recorder.select_notifications(position, 1, stop=position)
-        if not page:
-            raise Corrupt("gap", position, f"position {position}", "nothing")
-        return _placed(page[0])
-
-    def digest_at(self, position: int) -> bytes:
-        """
-        Return the digest of the history up to a position.
-        """
-        origin = genesis(self.log_id, b"recorder")
-        if position == 0:
-            return origin
-        _, stream, version, topic, state = self.row_at(position)
-        return digest_within(origin, [(stream, version, topic, state), (str(position), 0, "", b"")])
-
-    def epoch(self) -> int:
-        """
-        Return the count of writers so far, 0 when it isn't kept.
-        """
-        return 0
-
-    def frame_count(self) -> int:
-        """
-        Return how many records the rows take.
-        """
-        return 0
-
-    def used_bytes(self) -> int:
-        """
-        Return how many bytes the log takes, 0 when that can't be told.
-        """
-        return 0
-
-    def readers(self) -> tuple[int, int]:
-        """
-        Return how many read transactions are open, and how many commits ago the oldest began.
-        """
-        return 0, 0
-
-    def segments(self) -> list[Segment]:
-        """
-        Return the archived segments.
-        """
-        return []
-
-    def follow(self, after: int) -> Subscription[ApplicationRecorder]:
-        """
-        Return a subscription to the notifications after a position.
-        """
-        return PollingSubscription(self._recorder, gt=after)
-
-    def close(self) -> None:
-        """
-        Do nothing: the recorder is its factory's.
-        """
-
-
-def _placed(found: Notification) -> PlacedRow:
-    """
-    Return a notification as a plain row.
-    """
-    return (
-        found.id,
-        str(found.originator_id),
-        found.originator_version,
-        found.topic,
-        bytes(found.state),
-    )

@@ -32,10 +32,11 @@ from store.embedded.environment import acquire
 from store.embedded.journal import Journal
 from store.embedded.marker import MARKER_FILE
 from store.embedded.settings import MAP_SIZE, Settings
-from store.engines import EmbeddedEngine, Engine, RecorderEngine
+from store.engines import EmbeddedEngine, Engine
 from store.info import LogInfo, is_log, log_directory
 from store.lock import WriterLock, read_holder, take_over
 from store.os_errors import unavailable
+from store.recorded import RecorderEngine
 from store.segments import Segment
 from store.space import Space
 from store.translation import translated
@@ -305,8 +306,6 @@ class EventLog:
     def digest_at(self, position: int) -> bytes:
         """
         Return the digest of the history up to a position.
-
-        Over a library's recorder, which has no chain, it covers the event at that position alone.
 
         Raises:
             Corrupt: There is no such position.

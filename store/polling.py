@@ -22,8 +22,19 @@ class PollingSubscription(Subscription[ApplicationRecorder]):
     Yield notifications after a position, as they come, until stopped.
     """
 
-    def __init__(self, recorder: ApplicationRecorder, gt: int | None = None) -> None:
+    def __init__(
+        self, recorder: ApplicationRecorder, gt: int | None = None, *, without: str = ""
+    ) -> None:
+        """
+        Begin behind a position.
+
+        Args:
+            recorder: What is followed.
+            gt: The position, None for the beginning.
+            without: A stream whose events aren't given.
+        """
         super().__init__(recorder=recorder, gt=gt)
+        self._without = without
         self._stopped = threading.Event()
         self._page: Sequence[Notification] = ()
         self._next = 0
@@ -38,7 +49,9 @@ class PollingSubscription(Subscription[ApplicationRecorder]):
             if self._next < len(self._page):
                 found = self._page[self._next]
                 self._next, self._last = self._next + 1, found.id
-                return found
+                if found.originator_id != self._without:
+                    return found
+                continue
             self._page = self._recorder.select_notifications(
                 self._last, PAGE, inclusive_of_start=False
             )

@@ -142,7 +142,7 @@ def _limit(line: Line) -> str:
 def _readiness(line: Line) -> str:
     if line.code:
         return _why(line)
-    kept = f", {_counted(line.hosts, 'host')} kept for it" if line.hosts else ""
+    kept = f", {_counted(line.hosts, 'host')}" if line.hosts else ""
     return f"{line.detail}{kept}"
 
 

@@ -302,6 +302,8 @@ class Session:
             is_open = self._preemption().find(job, outcome)
         if not outcome.has_failed and not is_open and state.gathers(job):
             self._gathering().gather(job)
+            if self._tracer is not None:
+                self._tracer.gathered(job)
         if proved is not None:
             self._pend(job, proved)
             return

@@ -230,7 +230,7 @@ class Outcome:
         limits_reached: How often a limit was what didn't suffice.
         reasons: (code, resource, detail) of reasons of the whole job.
         shared: What it got of shared resources, resource and thousandths.
-        host_count: How many hosts it got, or how many have a reason.
+        host_count: How many hosts it got, or how many have a reason, once for each reason.
         hosts: The first of them.
         rest: All others, summed.
     """

@@ -397,6 +397,17 @@ class Tracer:
                 Line(Kind.VICTIM, "ordered", name=victim.job_id, number=number, detail=detail)
             )
 
+    @harmless
+    def gathered(self, job: JobRecord) -> None:
+        """
+        Write what is gathered for a job that couldn't be placed.
+        """
+        promise = job.promise
+        if promise is not None and promise.is_held:
+            hosts = sum(run.hosts for run in promise.runs)
+            detail = f"gathered for it so far: {promise.slots()} slots"
+            self.add(Line(Kind.READINESS, "gathers", detail=detail, hosts=hosts))
+
     # -- the outcome
 
     @harmless

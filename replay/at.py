@@ -21,7 +21,7 @@ from projections.scheduling.core import SCHEMA, Core
 from projections.scheduling.plugins import Plugins
 from store.log import EventLog
 from store.recordings import Recording
-from store.snapshots import Snapshot, SnapshotStore
+from store.snapshots import Snapshot, SnapshotStore, entries_of, schema_key
 
 LADDER_EVENTS: Final = 10_000
 """
@@ -150,6 +150,16 @@ class Ladder:
         found = self.at(position)
         return found.core, found.position
 
+    def kept_at(self, position: int) -> bytes | None:
+        """
+        Return the state that is kept for exactly a position, None when none is.
+        """
+        for place in (*self._kept, self._rungs):
+            found = self._newest_in(place, position)
+            if found is not None and found.position == position:
+                return found.state
+        return None
+
     def advance(self, moment: Moment, position: int) -> None:
         """
         Go on to a later position, leaving rungs on the way.
@@ -247,6 +257,24 @@ def ladder_of(
         plugins=plugins,
         on_progress=on_progress,
     )
+
+
+def states_kept(log: EventLog | Recording) -> list[int]:
+    """
+    Return the positions of the states that are kept of a log or in a recording, in order; nothing
+    of them is checked.
+    """
+    if isinstance(log, Recording):
+        return list(log.snapshots.positions)
+    if log.path is None:
+        return []
+    places = (beside(log.path, LADDER), beside(log.path, "snapshots"))
+    key = schema_key(SCHEMA)
+    return sorted({
+        entry.position
+        for place in places if place.is_dir()
+        for entry in entries_of(place) if entry.schema_key == key
+    })  # fmt: skip
 
 
 def beside(directory: Path, name: str) -> Path:

@@ -190,7 +190,7 @@ def run_here(trials: list[Trial], processes: int) -> Iterator[Row]:
         return
     workers = min(processes, len(trials))
     with (
-        _program_left_out(),
+        program_left_out(),
         ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
     ):
         try:
@@ -202,7 +202,7 @@ def run_here(trials: list[Trial], processes: int) -> Iterator[Row]:
 
 
 @contextmanager
-def _program_left_out() -> Iterator[None]:
+def program_left_out() -> Iterator[None]:
     """
     Have new processes not import the program that was started: they need none of it, and it may be
     a script that would run again.

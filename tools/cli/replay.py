@@ -4,6 +4,7 @@ Check a recorded log by deciding everything again.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,6 @@ import click
 from tools.cli import replay_branch, replay_debug, replay_state, replay_sweep
 from tools.cli.options import json_option
 from tools.cli.output import counted, say, say_json
-from tools.collecting import collect_rarely
 
 if TYPE_CHECKING:
     from replay.verify import VerifyResult
@@ -65,38 +65,33 @@ Next, for the bytes themselves: xce log verify LOG.
 @click.option("--from", "first", metavar="POSITION|TIME",
               help=f"Begin here. {replay_state.AT_HELP}")
 @click.option("--to", "last", default="end", metavar="POSITION|TIME", help="End here.")
+@click.option("--jobs", "processes", type=click.IntRange(min=1), metavar="N",
+              help="So many processes at most; else one for each core.")
 @json_option
 def verify(
-    log: Path, *, progress: bool | None, first: str | None, last: str, as_json: bool
+    log: Path, *, progress: bool | None, first: str | None, last: str, processes: int | None,
+    as_json: bool,
 ) -> int:
     """
     Decide every session of a log again, and report what differs.
 
     LOG is the directory of a log, or of a cluster, or a recording.
     """
-    from replay.at import ladder_of
+    from replay.at import states_kept
     from replay.moments import before_of, parse_moment, position_of
-    from replay.plugins import found_plugins
-    from replay.recordings import Recording, first_of, open_history
-    from replay.verify import verify as decide_again
+    from replay.recordings import first_of, open_history
+    from tools.verifying import spans_of, verify_spans
 
     shown = sys.stderr.isatty() if progress is None else progress
-    plugins = found_plugins()
-    with open_history(log) as opened, _bar(opened.head(), shown=shown) as step:
+    with open_history(log) as opened:
         after = first_of(opened) - 1
         if first is not None:
             after = max(after, before_of(opened, parse_moment("--from", first)))
         upto = position_of(opened, parse_moment("--to", last), field="--to")
-        collect_rarely()
-        result = decide_again(
-            opened,
-            plugins=plugins,
-            on_progress=step,
-            after=after,
-            upto=upto,
-            start=ladder_of(opened, plugins=plugins, on_progress=step).start if after else None,
-            states=opened.snapshots if isinstance(opened, Recording) else None,
-        )
+        kept = states_kept(opened)
+    spans = spans_of(log, after, upto, kept, processes or len(os.sched_getaffinity(0)))
+    with _bar(upto, shown=shown) as step:
+        result = verify_spans(spans, step)
     if as_json:
         say_json({**asdict(result), "is_same": result.is_same})
     else:

@@ -304,20 +304,27 @@ class Limits:
             is_empty: As if nothing were in use, and nothing bound that is bound at times only. A
                 bound of nothing is a brake then, like a switch, and no ceiling.
         """
-        rule, key = budget.rule, budget.key
-        is_shut = rule.name in self._shut or (is_empty and rule.windows is not None)
+        if not is_empty:
+            balance = self.balance(budget)
+            return max(0, balance) if isinstance(balance, int) else np.maximum(balance, 0)
+        rule = budget.rule
         if rule.hosts is not None and rule.hosts.is_each:
             _, most, mask = self._bounds(rule)
-            left = np.maximum(most - self._column(key), 0)
-            if is_empty:
-                left = np.where(most == 0, PLENTY, most)
-            return np.where((mask == 1) & (not is_shut), left, PLENTY)
-        if is_shut:
-            return PLENTY
-        whole = self._most_in_all(rule)
-        if is_empty:
-            return whole or PLENTY
-        return max(0, whole - self._used.get(key, 0))
+            is_bound = (mask == 1) & (most > 0) & (rule.windows is None)
+            return np.where(is_bound, most, PLENTY)
+        return PLENTY if rule.windows is not None else self._most_in_all(rule) or PLENTY
+
+    def balance(self, budget: Budget) -> int | Column:
+        """
+        Return what is left of a budget, below zero where more is in use than it has, as after it
+        was cut; by host where each host has its own.
+        """
+        rule, key = budget.rule, budget.key
+        is_shut = rule.name in self._shut
+        if rule.hosts is not None and rule.hosts.is_each:
+            _, most, mask = self._bounds(rule)
+            return np.where((mask == 1) & (not is_shut), most - self._column(key), PLENTY)
+        return PLENTY if is_shut else self._most_in_all(rule) - self._used.get(key, 0)
 
     def stand(self, budget: Budget) -> tuple[int | Column, int | Column]:
         """

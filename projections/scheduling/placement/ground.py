@@ -240,11 +240,15 @@ class Ground:
             pool = capacity.pools.by_name[name][place]
             self.left(name)[place] = max(0, pool.total - pool.charged + milli)
         self.differs_in_budgets = bool(relief.headroom)
+        balances: dict[tuple[str, str, str], int | Column] = {}
         for budget, more in relief.headroom:
-            self._headroom[budget.key] = self.headroom(budget) + more
-        for budget, _ in relief.headroom:
-            left = np.maximum(self._headroom[budget.key], 0)
-            self._headroom[budget.key] = left if left.ndim else int(left)
+            if budget.key not in balances:
+                # What is overdrawn must be given back before anything of it is free.
+                balances[budget.key] = capacity.limits.balance(budget)
+            balances[budget.key] = balances[budget.key] + more
+        for key, balance in balances.items():
+            left = np.maximum(balance, 0)
+            self._headroom[key] = left if left.ndim else int(left)
 
     def only(self, number: int) -> None:
         """

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from domain.commands import (
+    DefineUser,
     MarkUnreachable,
     RequeueJob,
     ResumeJob,
@@ -14,11 +15,12 @@ from domain.commands import (
     WorkerReport,
 )
 from domain.jobs import ExitRules
+from domain.users import UserSpec
 from projections.scheduling.core import Core
 from projections.scheduling.status import why_waiting
 from tests.builders import SECOND_US
 from tests.projections.scheduling.policies import limit
-from tests.projections.scheduling.preempting import running, stops
+from tests.projections.scheduling.preempting import queues, running, stops
 from tests.projections.scheduling.test_placement import shared
 from tests.scenario import Scenario
 
@@ -89,6 +91,27 @@ def test_a_limit_of_some_hosts_charges_nobody_elsewhere(scenario: Scenario) -> N
     scenario.session()
 
     assert {("few", "slots", ""): [1_000, 0]} == scenario.state.limits.in_use()
+
+
+@pytest.mark.parametrize(("most", "stopped"), [(0, []), (1, ["C", "B", "A"]), (2, ["C", "B"])])
+def test_nobody_is_stopped_in_vain_where_a_limit_is_overdrawn(
+    scenario: Scenario, most: int, stopped: list[str]
+) -> None:
+    """
+    A user's slots were cut while three are in use: one victim may give back less than is lacking.
+    """
+    queues(scenario, "hi 90 >all", "lo 10 <all")
+    scenario.hosts("h1 slots=4")
+    running(scenario, "A queue=lo", "B queue=lo", "C queue=lo")
+    scenario.command(DefineUser(user="alice", spec=UserSpec(slots_max=most)))
+    if most:
+        scenario.jobs("D queue=hi")
+    else:
+        scenario.command(DefineUser(user="alice", spec=UserSpec(slots_max=1)))
+        scenario.jobs("D queue=hi")
+        scenario.command(DefineUser(user="alice", spec=UserSpec(slots_max=0)))
+
+    assert sorted(stopped) == sorted(stops(scenario))
 
 
 def test_reasons_copied_from_an_earlier_job_are_looked_at_again(scenario: Scenario) -> None:

@@ -17,6 +17,9 @@ import pytest
 from projections.scheduling.placement.plugins import Plan, View
 from projections.scheduling.plugins import Plugins
 from tests.builders import some_settings
+from tests.literal import literal_plugins
+from tests.projections.scheduling.policies import limit
+from tests.projections.scheduling.preempting import queues
 from tests.projections.scheduling.test_placement import ask, cluster, shared
 from tests.projections.scheduling.test_placement_props import everything
 from tests.scenario import Scenario
@@ -131,6 +134,8 @@ class Broken:
     def plans(self, tasks: int, view: View) -> Iterator[Plan] | None:
         if self.where == "start":
             raise RuntimeError("start")
+        if self.where == "iterator":
+            return NotIterable()
         return None if self.where == "none" else self._plans()
 
     def _plans(self) -> Iterator[Plan]:
@@ -138,8 +143,20 @@ class Broken:
             yield Plan(((1, 99),))
             if self.where == "next":
                 raise RuntimeError("next")
+            yield Plan(((1, 1), (1, 1)), (0, 99) if self.where == "pins" else ())
         finally:
             self.closed += 1
+            if self.where == "finish":
+                raise RuntimeError("finish")
+
+
+class NotIterable:
+    """
+    Be what a plug-in returns in place of its plans, and can't be gone through.
+    """
+
+    def __iter__(self) -> Iterator[Plan]:
+        raise RuntimeError("iterator")
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["fast", "plain"])
@@ -168,3 +185,59 @@ def test_a_plug_in_that_fails_fails_its_job_alone(plain: bool, where: str, expec
     assert "B dispatched: h1*1" == decisions[1]
     assert expected in decisions[0]
     assert (where == "next") == (broken.closed > 0)
+
+
+def with_broken(plain: bool, where: str) -> Scenario:
+    """
+    Return a cluster in use that has an allocator which fails.
+    """
+    plugins = literal_plugins() if plain else Plugins()
+    plugins.allocators["broken"] = Broken(where)
+    scenario = Scenario(some_settings(allocators=("broken",)), plugins=plugins, plain=plain)
+    queues(scenario, "hi 90 >all", "lo 10 <all")
+    scenario.hosts("h1 slots=3 mem_mb=1000", "h2 slots=2 mem_mb=500")
+    shared(scenario, "lic", 3)
+    for name in ("X", "Y"):
+        ask(scenario, name, "rusage[mem=100:lic=1]", queue="lo")
+    scenario.session()
+    return scenario
+
+
+WHERES = ["guard", "start", "next", "finish", "iterator", "pins"]
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["fast", "plain"])
+@pytest.mark.parametrize("where", WHERES)
+@pytest.mark.parametrize("queue", ["lo", "hi"])
+def test_a_plug_in_that_fails_changes_no_counter(plain: bool, where: str, queue: str) -> None:
+    """
+    Whichever of its steps raises, also the last one of a plan that was satisfied, and also on trial
+    for a job that preempts: nothing is claimed, nobody is stopped, and the job is told.
+    """
+    scenario = with_broken(plain, where)
+    limit(scenario, "many", slots=9)
+    ask(scenario, "A", "rusage[mem=100:lic=1]", 2, queue=queue)
+    before, used = everything(scenario)[0], scenario.state.limits.in_use()
+
+    (told,) = scenario.session()
+
+    assert told.startswith("A pended: PLUGIN_FAILED")
+    assert (before, used) == (everything(scenario)[0], scenario.state.limits.in_use())
+    assert {"X": "RUN", "Y": "RUN", "A": "PEND"} == scenario.states()
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["fast", "plain"])
+def test_a_plug_in_that_is_well_again_places_what_waited(plain: bool) -> None:
+    """
+    A failure proves nothing: the job is tried again in the next session without any other change.
+    """
+    scenario = with_broken(plain, "start")
+    ask(scenario, "A", "rusage[mem=100:lic=1]", 2)
+    scenario.session()
+    allocator = scenario.core.plugins.allocators["broken"]
+    assert isinstance(allocator, Broken)
+    allocator.where = ""
+    scenario.close("h2")
+    scenario.open("h2")
+
+    assert ["A dispatched: h1*1 h2*1"] == scenario.session()

@@ -12,12 +12,15 @@ from pathlib import Path
 import pytest
 
 from domain.events.jobs import JobDispatched, JobStartPromised
-from replay.cluster_file import cluster_of_size
+from replay.cluster_file import cluster_of, cluster_of_size
+from replay.modelling import Modelling
 from replay.simulation import Simulation, SimulationResult, log_id_of, simulation_settings
 from replay.verify import verify
 from replay.workloads.adjusting import Adjustments
 from replay.workloads.reading import read_workload
+from replay.workloads.source import Workload
 from store.log import EventLog
+from tests.replay import hosts_reference
 from tests.replay.easy_reference import figures, jobs_of, schedule
 
 KTH = "pwa-swf/KTH-SP2-1996-2.1-cln.swf.gz"
@@ -82,6 +85,96 @@ def test_every_job_of_a_cut_starts_when_the_reference_starts_it(
     assert (wait * 10**6, makespan * 10**6) == (found.mean_wait_us, found.makespan_us)
     # Each job's is rounded in the figures.
     assert abs(slowdown - found.mean_bounded_slowdown) < Fraction(1, 10**6)
+
+
+@pytest.mark.slow
+@pytest.mark.needs_traces
+def test_all_of_kth_gives_the_textbooks_figures(trace_folder: Path, tmp_path: Path) -> None:
+    """
+    Estimates are field 9 but never below the run time; one pass a second.
+    """
+    result, starts = simulated(trace_folder / KTH, 100, "easy", tmp_path / "log")
+    jobs = jobs_of(trace_folder / KTH, 100)
+    schedule(jobs, 100, backfills=True)
+
+    assert {str(job.number): job.start for job in jobs} == starts
+    found = result.figures
+    assert 28_475 == found.job_count
+    assert 28_763_776 * 10**6 == found.makespan_us
+    assert found.mean_wait_us is not None
+    assert found.mean_bounded_slowdown is not None
+    assert abs(found.mean_wait_us - 6_805_200_000) < 100_000
+    assert abs(found.mean_bounded_slowdown - Fraction("90.94")) < Fraction(1, 100)
+
+
+UB_HPC = "ub-hpc-slurm/micro"
+
+
+def host_jobs(workload: Workload, modelling: Modelling) -> list[hosts_reference.HostJob]:
+    """
+    Return the jobs of a workload as the reference has them.
+    """
+    found = []
+    for number, job in enumerate(workload.jobs, 1):
+        ask = modelling.ask(job)
+        needs = {True: {}, False: {}}
+        for need in ask.needs:
+            needs[need.per_task][need.resource] = need.milli
+        found.append(
+            hosts_reference.HostJob(
+                number,
+                job.submit_s,
+                job.run_s,
+                max(job.requested_s, job.run_s),
+                job.tasks,
+                needs[True],
+                needs[False],
+                tuple(frozenset(name for name, _ in one_of) for one_of in ask.select),
+                ask.task_most,
+            )
+        )
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.needs_traces
+@pytest.mark.parametrize("picker", ["strict_fcfs", "easy"])
+def test_a_slurm_cluster_is_scheduled_as_the_reference_does(
+    trace_folder: Path, picker: str, tmp_path: Path
+) -> None:
+    """
+    Nodes that differ, features, memory and GPUs: 500 jobs of UB-HPC's small cluster, each at the
+    same second.
+    """
+    folder = trace_folder / UB_HPC
+    read = read_workload(folder / "jobs500.events", Adjustments("at-least-run"))
+    cluster = cluster_of(str(folder / "slurm.conf"), read.header)
+    modelling = Modelling(cluster)
+    workload = modelling.fitting(read)
+    has = {
+        host.name: {
+            "slots": host.slots,
+            "mem": (host.mem_kib or 0) * 1000,
+            **{each.name: each.total_milli for each in host.resources},
+        }
+        for host in cluster.hosts
+    }
+    kinds = {host.name: frozenset(name for name, _ in host.attributes) for host in cluster.hosts}
+    jobs = host_jobs(workload, modelling)
+    hosts = hosts_reference.Hosts(has, kinds)
+    hosts_reference.schedule(jobs, hosts, backfills=picker == "easy")
+
+    settings = simulation_settings(picker, ("parjob", "fill"))
+    with EventLog.create(tmp_path / "log", log_id="x") as log:
+        Simulation(workload, cluster, log, settings=settings).run()
+        starts = {
+            int(envelope.stream.partition(":")[2]): envelope.time_us // 10**6
+            for envelope in log.read()
+            if type(envelope.event) is JobDispatched
+        }
+    in_order = sorted(jobs, key=lambda job: (job.submit, job.number))
+    expected = {place: job.start + workload.start_unix_s for place, job in enumerate(in_order, 1)}
+    assert expected == starts
 
 
 @pytest.mark.slow

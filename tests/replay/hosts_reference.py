@@ -1,0 +1,193 @@
+"""
+The obvious, slow scheduler of hosts that differ: first come, first served, with EASY backfilling or
+without. Where jobs go is written from the specification: buckets largest first, each on the first
+host in order that isn't taken yet; even partitions, then hosts filled in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+Amounts = dict[str, int]
+Free = dict[str, Amounts]
+Share = dict[str, Amounts]
+
+
+@dataclass
+class HostJob:
+    """
+    Hold a job: what each of its tasks takes, and what it takes once on each host beside.
+    """
+
+    number: int
+    submit: int
+    run: int
+    estimate: int
+    tasks: int
+    per_task: Amounts
+    per_host: Amounts
+    wants: tuple[frozenset[str], ...]
+    most_on_host: int
+    start: int = -1
+    share: Share = field(default_factory=dict)
+
+    @property
+    def end(self) -> int:
+        return self.start + self.run
+
+    @property
+    def planned_end(self) -> int:
+        return self.start + self.estimate
+
+
+@dataclass
+class Hosts:
+    """
+    Hold what hosts have, in order, and what they are.
+    """
+
+    has: Free
+    kinds: dict[str, frozenset[str]]
+
+
+def taken(job: HostJob, tasks: int) -> Amounts:
+    """
+    Return what so many tasks of a job take on a host.
+    """
+    found = {"slots": tasks}
+    for name, each in job.per_task.items():
+        found[name] = found.get(name, 0) + each * tasks
+    for name, each in job.per_host.items():
+        found[name] = found.get(name, 0) + each
+    return found
+
+
+def plans(job: HostJob) -> Iterator[list[int]]:
+    """
+    Yield the buckets to try.
+    """
+    if job.tasks == 1:
+        yield [1]
+    elif job.most_on_host:
+        whole, rest = divmod(job.tasks, job.most_on_host)
+        yield [job.most_on_host] * whole + ([rest] if rest else [])
+    else:
+        for hosts in range(1, job.tasks + 1):
+            each, more = divmod(job.tasks, hosts)
+            yield [each + 1] * more + [each] * (hosts - more)
+
+
+def place(job: HostJob, hosts: Hosts, free: Free) -> Share | None:
+    """
+    Return what a job gets where, None when it doesn't fit.
+    """
+    fitting = [
+        host
+        for host in free
+        if all(not hosts.kinds[host].isdisjoint(one_of) for one_of in job.wants)
+    ]
+
+    def fits(host: str, tasks: int) -> bool:
+        needs = taken(job, tasks)
+        return all(free[host].get(name, 0) >= amount for name, amount in needs.items())
+
+    for plan in plans(job):
+        share: Share = {}
+        for tasks in plan:
+            host = next((one for one in fitting if one not in share and fits(one, tasks)), None)
+            if host is None:
+                break
+            share[host] = taken(job, tasks)
+        else:
+            return share
+    if job.tasks == 1 or job.most_on_host:
+        return None
+    left, share = job.tasks, {}
+    for host in fitting:
+        tasks = max((n for n in range(1, left + 1) if fits(host, n)), default=0)
+        if tasks:
+            share[host] = taken(job, tasks)
+            left -= tasks
+        if not left:
+            return share
+    return None
+
+
+def less(free: Free, shares: list[Share], sign: int = -1) -> Free:
+    """
+    Return what is left when these are taken, or given back.
+    """
+    found = {host: dict(amounts) for host, amounts in free.items()}
+    for share in shares:
+        for host, amounts in share.items():
+            for name, amount in amounts.items():
+                found[host][name] = found[host].get(name, 0) + sign * amount
+    return found
+
+
+def schedule(jobs: list[HostJob], hosts: Hosts, *, backfills: bool) -> None:
+    """
+    Give every job its start and its hosts.
+    """
+    to_come = sorted(jobs, key=lambda job: (job.submit, job.number))
+    waiting: list[HostJob] = []
+    running: list[HostJob] = []
+    while to_come or running:
+        now = min([*(job.submit for job in to_come[:1]), *(job.end for job in running)])
+        is_first = True
+        while is_first or any(job.end == now for job in running):
+            running = [job for job in running if job.end > now]
+            while is_first and to_come and to_come[0].submit == now:
+                waiting.append(to_come.pop(0))
+            is_first = False
+            one_pass(waiting, running, hosts, now, backfills=backfills)
+
+
+def one_pass(
+    waiting: list[HostJob], running: list[HostJob], hosts: Hosts, now: int, *, backfills: bool
+) -> None:
+    """
+    Start what can start.
+    """
+    free = less(hosts.has, [job.share for job in running])
+
+    def tried(job: HostJob, kept: Share) -> bool:
+        nonlocal free
+        share = place(job, hosts, less(free, [kept]))
+        if share is None:
+            return False
+        job.start, job.share = now, share
+        waiting.remove(job)
+        running.append(job)
+        free = less(free, [share])
+        return True
+
+    while waiting and tried(waiting[0], {}):
+        pass
+    if not waiting or not backfills:
+        return
+    first = waiting[0]
+    shadow, kept = promised(first, running, hosts, free)
+    for job in waiting[1:]:
+        tried(job, {} if now + job.estimate <= shadow else kept)
+
+
+def promised(
+    first: HostJob, running: list[HostJob], hosts: Hosts, free: Free
+) -> tuple[int, Share]:
+    """
+    Return when the first job can start at the latest, and what of its hosts must stay free.
+    """
+    ending = sorted(running, key=lambda job: (job.planned_end, job.number))
+    for count in range(1, len(ending) + 1):
+        share = place(first, hosts, less(free, [job.share for job in ending[:count]], 1))
+        if share is not None:
+            shadow = ending[count - 1].planned_end
+            given = [job.share for job in ending if job.planned_end <= shadow]
+            missing = less(share, [{h: one for h, one in each.items() if h in share}
+                                   for each in given])  # fmt: skip
+            return shadow, {
+                host: {name: max(0, missing[host][name]) for name in share[host]} for host in share
+            }
+    raise AssertionError(f"job {first.number} never fits")

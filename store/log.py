@@ -40,7 +40,7 @@ from store.recorded import RecorderEngine
 from store.segments import Segment
 from store.space import Space
 from store.translation import translated
-from store.upkeep import archived, pruned, stamped
+from store.upkeep import archived, pruned, stamped, unrecorded
 
 STREAM_CHUNK = 500
 """How many events of one stream are fetched at a time."""
@@ -367,7 +367,8 @@ class EventLog:
         Args:
             upto: The position.
             segment_events: About how many events a segment holds.
-            actor: Who asks; each segment is recorded as an event. Without one nothing is.
+            actor: Who asks; each segment is recorded as an event, and so are those of an archiving
+                that was cut short. Without one nothing is.
 
         Raises:
             Refused: The log is open for reading only, or isn't embedded.
@@ -376,7 +377,7 @@ class EventLog:
         with translated():
             made = archive(self._own_journal(), upto, segment_events=segment_events)
         if actor is not None:
-            self._record(archived(made, time.time_ns() // 1000), actor)
+            self._record_archived(actor)
         return made
 
     def prunable(self, upto: int) -> list[Segment]:
@@ -393,10 +394,19 @@ class EventLog:
         Raises:
             Refused: The log is open for reading only, or isn't embedded.
         """
+        self._record_archived(actor)
         going = self.prunable(upto)
         self._record(pruned(going, time.time_ns() // 1000), actor)
         with translated():
             return prune(self._own_journal(), upto)
+
+    def _record_archived(self, actor: str) -> None:
+        """
+        Record the segments that no event names yet.
+        """
+        with translated():
+            missing = unrecorded(self._own_journal())
+        self._record(archived(missing, time.time_ns() // 1000), actor)
 
     def _record(self, events: list[Event], actor: str) -> None:
         """

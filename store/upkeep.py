@@ -10,6 +10,7 @@ from domain.envelope import Stamped
 from domain.event import Event
 from domain.events.log import LogArchived, LogPruned
 from domain.ids import LOG
+from store.codec import decode
 from store.embedded.journal import Journal
 from store.segments import Segment
 
@@ -29,6 +30,24 @@ def archived(segments: Sequence[Segment], wall_time_us: int) -> list[Event]:
         )
         for segment in segments
     ]
+
+
+def unrecorded(journal: Journal) -> list[Segment]:
+    """
+    Return the segments that no event names: new ones, and those of an archiving that was cut short
+    between the move and its record.
+    """
+    segments = [segment for segment in journal.anchors.segments() if not segment.is_pruned]
+    # What was pruned can't be read, and named only segments that are gone too.
+    first = min((segment.first_position for segment in segments), default=0)
+    named = set()
+    for position in journal.positions_of(LOG):
+        if position >= first > 0:
+            _, stream, *rest = journal.frame_at(position).row(position)
+            event = decode(position, str(stream), *rest).event
+            if isinstance(event, LogArchived):
+                named.add(event.first_position)
+    return [segment for segment in segments if segment.first_position not in named]
 
 
 def pruned(segments: Sequence[Segment], wall_time_us: int) -> list[Event]:

@@ -354,6 +354,18 @@ class Reader:
             rows.append(row)
         return rows
 
+    def positions_of(self, stream: Stream) -> list[int]:
+        """
+        Return the positions of a stream's events, by version; those of pruned ones too.
+        """
+        if not self.is_there:
+            return []
+        with self.environment.read() as transaction:
+            found = stream_positions(
+                transaction, self._index, stream, gt=None, lte=None, desc=False, limit=None
+            )
+        return [position for _, position in found]
+
     def last_version(self, stream: Stream) -> int:
         """
         Return the last version of a stream, 0 when it has none; pruned events count.

@@ -172,6 +172,50 @@ def test_a_backup_while_it_is_written_is_one_moment_of_the_log(tmp_path: Path, d
         backup(directory, tmp_path / "backup0")
 
 
+KILLED_WHILE_ARCHIVING = (
+    "import os, signal, sys\n"
+    "from store import log, segments\n"
+    "from store.log import EventLog\n"
+    "def die(*_, **__):\n"
+    "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    "if sys.argv[2] == 'before the record':\n"
+    "    EventLog._record_archived = die\n"
+    "else:\n"
+    "    log.Journal.move_out = die\n"
+    "with EventLog.open(sys.argv[1], writable=True) as log:\n"
+    "    log.archive(950, segment_events=250, actor='ann')\n"
+)
+
+
+@pytest.mark.parametrize("when", ["before the move", "before the record"])
+def test_an_archiving_that_was_killed_is_finished_by_the_next(directory: Path, when: str) -> None:
+    """
+    Frames are moved out and recorded in two commits; a file without anchor is written again.
+    """
+    with EventLog.open(directory, writable=False) as log:
+        before = list(log.read())
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_WHILE_ARCHIVING, str(directory), when],
+        cwd=Path(__file__).resolve().parent.parent.parent, check=False,
+    )  # fmt: skip
+    assert -9 == done.returncode
+    assert verify_here(directory).is_good
+
+    with EventLog.open(directory, writable=True) as log:
+        assert before == list(log.read())
+        log.archive(950, segment_events=250, actor="ben")
+        told = [envelope.event for envelope in log.read_stream("log")]
+        log.archive(950, segment_events=250, actor="ben")
+        log.prune(300, actor="cid")
+        log.archive(950, segment_events=250, actor="ben")
+        again = [envelope.event.TYPE_CODE for envelope in log.read(after=1200)]
+
+    assert [1, 301, 601] == [event.first_position for event in told]
+    assert [300, 600, 900] == [event.last_position for event in told]
+    assert [*["log.archived"] * 3, "log.pruned"] == again
+    assert verify_here(directory).is_good
+
+
 def test_compacting_gives_the_free_pages_back(directory: Path) -> None:
     """
     The engine's files never shrink by themselves.

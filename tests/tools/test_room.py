@@ -4,6 +4,7 @@ A scheduler whose disk or map is nearly full: new work is refused, running work 
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -229,3 +230,42 @@ def test_running_jobs_end_and_are_killed_on_a_disk_that_is_nearly_full(tmp_path:
         assert "DONE" == cluster.wait_ended(again)["state"]
         assert str(int(endless) + 1) == again
         until(lambda: cluster.get("/v1/status"), "it serves")
+
+
+@pytest.mark.needs_root
+@pytest.mark.slow
+def test_nothing_is_started_in_the_last_room_and_what_runs_can_end(tmp_path: Path) -> None:
+    """
+    A backlog could use it up, and then a completion would find none.
+    """
+    with (
+        small_disk(tmp_path / "disk", "64M") as disk,
+        live_cluster.running(disk / "cluster", workers=1) as cluster,
+    ):
+        assert "plenty" == cluster.get("/v1/status")["room"]["level"]
+        go_on, filler = tmp_path / "go-on", disk / "filler"
+        slots = cluster.get("/v1/status")["slots"]
+        running = cluster.shell(
+            f"until test -e {go_on}; do sleep 0.02; done", tasks_min=slots, tasks_max=slots
+        )
+        waiting = cluster.submit("true", tasks_min=slots, tasks_max=slots)
+        cluster.wait_state(running, "RUN")
+        free = shutil.disk_usage(disk).free
+        filler.write_bytes(bytes(free - (1 << 20)))
+
+        go_on.touch()
+        ended = cluster.wait_ended(running)
+        room = cluster.get("/v1/status")["room"]
+        # More than one look later, and after changes that would hold a session otherwise.
+        cluster.post("/v1/hosts/" + cluster.get("/v1/hosts")["hosts"][0]["host"] + "/close")
+        still = cluster.job(waiting)["state"]
+        cluster_used = cluster.get("/v1/status")["slots_used"]
+        filler.unlink()
+        cluster.post("/v1/hosts/" + cluster.get("/v1/hosts")["hosts"][0]["host"] + "/open")
+
+        assert "DONE" == ended["state"]
+        assert "critical" == room["level"]
+        assert 0 < room["disk_free_bytes"] < room["disk_bytes"] // 20
+        assert ("PEND", 0) == (still, cluster_used)
+        assert "DONE" == cluster.wait_ended(waiting)["state"]
+        assert "plenty" == cluster.get("/v1/status")["room"]["level"]

@@ -41,6 +41,7 @@ from tools.daemon.requests import (
     Reply,
     TakeSnapshot,
 )
+from tools.daemon.room import room_view
 from tools.daemon.work import WorkPoll
 
 # -------------------------------------------------------------------------------- hosts and queues
@@ -95,7 +96,12 @@ async def status(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa:
     """
     Tell how the cluster is.
     """
-    fixed = {"pid": os.getpid(), "started_us": api.started_us, "log_id": api.log.log_id}
+    fixed = {
+        "pid": os.getpid(),
+        "started_us": api.started_us,
+        "log_id": api.log.log_id,
+        "room": room_view(api.log.space()),
+    }
     return await api.engine.ask(Read(lambda engine: {**fixed, **views.status(engine.core.state)}))
 
 

@@ -211,7 +211,7 @@ class EngineThread:
         """
         Return how long nothing is due: no poll's end, no wakeup, no look for silent workers.
         """
-        if self._engine.core.is_cut_short:
+        if self._engine.core.is_cut_short and self._room.room > Room.CRITICAL:
             return 0.0
         now_ns = time.monotonic_ns()
         until_ns = min(now_ns + IDLE_NS, self._look_ns)
@@ -307,6 +307,10 @@ class EngineThread:
         engine = self._engine
         is_due = self._wakeup_us is not None and self._wakeup_us <= now_us
         if not (engine.pending or engine.core.is_cut_short or is_due):
+            return []
+        if self._room.room is Room.CRITICAL:
+            # What waits could use the last room up, which belongs to the ends of what runs.
+            self._wakeup_us = now_us + IDLE_NS // 1000
             return []
         earliest_us = self._session_us + engine.core.state.settings().session_interval_us
         if now_us < earliest_us and not engine.core.is_cut_short:

@@ -85,3 +85,21 @@ def _changes_nothing(request: Command, engine: Engine) -> bool:
 def _name(request: Command) -> str:
     command = request.command
     return command.what if isinstance(command, Attempted) else type(command).__name__
+
+
+def room_view(space: Space | None) -> dict[str, object] | None:
+    """
+    Return how much room the log has left on its disk and in its map, None where none is known.
+
+    ``level`` says what is still taken: everything (plenty), no submissions (low), or only what ends
+    work, with nothing started either (critical).
+    """
+    if space is None:
+        return None
+    return {
+        "level": space.room.name.lower(),
+        "disk_free_bytes": space.disk_free,
+        "disk_bytes": space.disk_size,
+        "map_free_bytes": space.map_free,
+        "map_bytes": space.map_size,
+    }

@@ -46,7 +46,7 @@ IDLE_S = 5.0
 """How often it looks whether anybody still needs it."""
 LONELY_S = 30.0
 """So long it waits without programs for another agent: longer than one takes to be restarted."""
-SWEEP_S = 0.25
+SWEEP_S = 0.5
 """
 So long after an attempt's end it looks for what that left behind: one look, at every process there
 is (2 to 3 ms), serves all the ends of that time.
@@ -486,6 +486,8 @@ class Launcher:
         if self._sweep_due_ns is None or time.monotonic_ns() < self._sweep_due_ns:
             return
         self._sweep_due_ns = None
+        if not self._families.has_heritage and not processes.has_children():
+            return
         self._families.look_again()
         wanted = self._running() | self._afterwards.attempts
         leaders = self._children.keys() | self._afterwards.leaders

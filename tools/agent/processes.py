@@ -112,6 +112,17 @@ def ended_child() -> int | None:
     return None if ended is None else ended.si_pid
 
 
+def has_children() -> bool:
+    """
+    Tell whether this process has any child, alive or not waited for yet.
+    """
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
 def is_over(watched: int) -> bool:
     """
     Tell whether the process of a process descriptor has ended.

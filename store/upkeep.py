@@ -43,8 +43,8 @@ def unrecorded(journal: Journal) -> list[Segment]:
     named = set()
     for position in journal.positions_of(LOG):
         if position >= first > 0:
-            _, stream, *rest = journal.frame_at(position).row(position)
-            event = decode(position, str(stream), *rest).event
+            _, stream, version, topic, state = journal.frame_at(position).row(position)
+            event = decode(position, str(stream), version, topic, state).event
             if isinstance(event, LogArchived):
                 named.add(event.first_position)
     return [segment for segment in segments if segment.first_position not in named]

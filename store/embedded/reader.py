@@ -399,7 +399,8 @@ class Reader:
             raise Corrupt("gap", position, f"position {position}", "nothing", self.environment.path)
         first, frame = found[0]
         decoded = self._decode(self._opened(frame, first))
-        if position > decoded.header.last_position:
+        if not first <= position <= decoded.header.last_position:
+            # Behind the frame, or before it where the tree leads elsewhere.
             raise Corrupt("gap", position, f"position {position}", "nothing", self.environment.path)
         self._keep(first, decoded)
         return decoded

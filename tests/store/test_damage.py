@@ -156,6 +156,27 @@ def test_a_branch_of_the_tree_that_leads_elsewhere_is_found_by_verifying(tmp_pat
     )  # fmt: skip
 
 
+def test_a_database_that_sorts_otherwise_is_an_error_of_ours(tmp_path: Path) -> None:
+    """
+    Its flags are damaged: the engine then finds a later frame than the one that was looked for.
+    """
+    with EventLog.create(tmp_path / "log", log_id="the-log") as log:
+        fill(log, commits=6, jobs=40)
+    row = b"\x30\x00\x00\x00\x02\x00\x0a\x00events.log\x00\x00\x00\x00"
+    replace_once(tmp_path / "log", row + b"\x00", row + b"\x5f")
+
+    with EventLog.open(tmp_path / "log", writable=False) as log, pytest.raises(Corrupt):
+        every_stream(log, 240)
+
+
+def every_stream(log: EventLog, jobs: int) -> None:
+    """
+    Read the stream of each job.
+    """
+    for number in range(1, jobs + 1):
+        list(log.read_stream(f"job:{number:010d}"))
+
+
 def test_a_file_that_could_not_be_opened_is_let_go(directory: Path) -> None:
     """
     Else this process would see the damaged one for ever, whatever is put in its place.

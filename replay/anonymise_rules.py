@@ -105,6 +105,7 @@ RULES: Final[dict[tuple[str, str], Kind]] = {
     ("ShareNode", "name"): K.INHERITED,
     ("UserSpec", "description"): K.DROPPED,
     ("WorkerClosed", "why"): K.WORDS,
+    ("WorkerDrained", "why"): K.WORDS,
     ("WorkerOrderDone", "outcome"): K.WORDS,
     ("WorkerRecord", "closed_why"): K.WORDS,
 }

@@ -11,6 +11,7 @@ from typing import Any, Final, final
 from domain.amounts import Amount
 from domain.commands import (
     CloseWorker,
+    DrainWorker,
     HoldJob,
     JoinWorker,
     KillJob,
@@ -284,6 +285,7 @@ _COMMANDS: Final[dict[type[Event], Callable[[str, Any], Any]]] = {
         worker=name, incarnation=event.incarnation, order_number=event.order_number,
         outcome=event.outcome,
     ),
+    workers.WorkerDrained: lambda name, event: DrainWorker(worker=name, why=event.why),
     workers.WorkerClosed: lambda name, event: CloseWorker(worker=name, why=event.why),
     workers.WorkerOpened: lambda name, _: OpenWorker(worker=name),
     queues.QueueRemoved: lambda name, _: RemoveQueue(queue=name),

@@ -92,6 +92,15 @@ class CloseWorker(Value):
     why: str = ""
 
 
+class DrainWorker(Value):
+    """
+    Ask to let a host run dry: no new jobs, and those that it has end by themselves.
+    """
+
+    worker: Name
+    why: str = ""
+
+
 class OpenWorker(Value):
     """
     Ask to open a host again.

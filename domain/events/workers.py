@@ -89,6 +89,16 @@ class WorkerClosed(Event):
     why: str = ""
 
 
+class WorkerDrained(Event):
+    """
+    Say that an administrator lets the host run dry: it takes no new jobs until it is opened again,
+    and those that it has end by themselves.
+    """
+
+    TYPE_CODE: ClassVar[str] = "worker.drained"
+    why: str = ""
+
+
 class WorkerOpened(Event):
     """
     Say that an administrator opened the host again.

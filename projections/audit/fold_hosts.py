@@ -14,6 +14,7 @@ from domain.events.workers import (
     WorkerCameBack,
     WorkerClosed,
     WorkerConfigured,
+    WorkerDrained,
     WorkerJoined,
     WorkerLeft,
     WorkerOpened,
@@ -224,9 +225,9 @@ def configured(state: FoldState, e: Envelope, event: WorkerConfigured) -> None:
         _settle(state, host, e)
 
 
-def closed(state: FoldState, e: Envelope, event: WorkerClosed) -> None:
+def closed(state: FoldState, e: Envelope, event: WorkerClosed | WorkerDrained) -> None:
     """
-    Close a host.
+    Close a host, for good or to run dry.
     """
     host = _host(state, e)
     if host is not None:
@@ -309,6 +310,7 @@ HANDLERS: dict[str, Any] = {
     WorkerJoined.TYPE_CODE: joined,
     WorkerReported.TYPE_CODE: reported,
     WorkerClosed.TYPE_CODE: closed,
+    WorkerDrained.TYPE_CODE: closed,
     WorkerConfigured.TYPE_CODE: configured,
     WorkerOpened.TYPE_CODE: opened,
     WorkerBecameUnreachable.TYPE_CODE: became_unreachable,

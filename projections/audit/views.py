@@ -31,6 +31,7 @@ COMMANDS = {
     "queue.inactivated": "inactivate queue",
     "worker.joined": "join worker",
     "worker.closed": "close worker",
+    "worker.drained": "drain worker",
     "worker.configured": "configure worker",
     "worker.opened": "open worker",
     "scheduler.started": "start scheduler",

@@ -196,6 +196,7 @@ _WORDS: dict[type[Event], Callable[[Any], str]] = {
     workers.WorkerJoined: _joined,
     workers.WorkerReported: _reported,
     workers.WorkerConfigured: lambda _: "configured",
+    workers.WorkerDrained: lambda e: f"draining{_said(e.why)}",
     workers.WorkerClosed: lambda e: f"closed{_said(e.why)}",
     workers.WorkerOpened: lambda _: "opened",
     workers.WorkerBecameUnreachable: lambda e: (

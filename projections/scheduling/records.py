@@ -161,6 +161,7 @@ class WorkerRecord:
     Hold one worker. ``number`` is its place in host order, given at its first join.
 
     ``load`` is the last report: resource -> thousandths free by the operating system's figures.
+    ``is_draining`` says that it is closed to run dry.
     ``accepted_us`` is when a job was last started there, kept while starts are paced.
     ``is_awaited`` says that the scheduler hasn't heard of it since its own start.
     """
@@ -175,6 +176,7 @@ class WorkerRecord:
     report_us: int
     closed: bool = False
     closed_why: str = ""
+    is_draining: bool = False
     unreachable_us: int | None = None
     left: bool = False
     load: dict[str, int] = field(default_factory=dict)

@@ -163,6 +163,8 @@ def _status(worker: Any) -> str:
         return "left"
     if worker.is_silent:
         return "unreachable"
+    if worker.is_draining:
+        return "draining"
     return "closed" if worker.closed else "ok"
 
 

@@ -250,12 +250,14 @@ def test_history_tells_the_whole_life(live):
 # ------------------------------------------------------------------------------ hosts and queues
 
 
-def test_a_closed_host_takes_no_jobs_until_it_is_opened(live):
+@pytest.mark.parametrize(("verb", "status"), [("close", "closed"), ("drain", "drained")])
+def test_a_closed_host_takes_no_jobs_until_it_is_opened(live, verb, status):
     """
-    The list says closed and why; a job waits for that very reason.
+    The list says closed, or drained, and why; a job waits for that very reason.
     """
     (host,) = live.ask("hosts")["hosts"]
-    assert 0 == live.run("hosts", "close", host["host"], "--why", "new disk").returncode
+    assert 0 == live.run("hosts", verb, host["host"], "--why", "new disk").returncode
+    harness.wait_until(lambda: status in live.run("hosts").stdout)
     job_id = live.submit("--shell", "true")
     harness.wait_until(lambda: "closed" in live.run("why", job_id).stdout)
 

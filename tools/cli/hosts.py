@@ -79,7 +79,8 @@ def _set(directory: Path, name: str, verb: str, body: Json, *, as_json: bool) ->
     if as_json:
         say_json({"host": name, **answer})
     else:
-        say(f"Host {name} is {'closed' if verb == 'close' else 'open'}.")
+        said = {"close": "is closed", "drain": "takes no new jobs and runs dry", "open": "is open"}
+        say(f"Host {name} {said[verb]}.")
 
 
 @hosts.command(epilog="""
@@ -97,6 +98,23 @@ def close(directory: Path, name: str, why: str, *, as_json: bool) -> None:
     Close a host to new jobs.
     """
     _set(directory, name, "close", {"why": why}, as_json=as_json)
+
+
+@hosts.command(epilog="""
+\b
+Example:
+  xce hosts drain alpha --why "new kernel"; xce hosts --watch 5
+It is draining while it has jobs, then drained; open it again by: xce hosts open alpha
+""")
+@click.argument("name", metavar="HOST")
+@click.option("--why", default="", help="For those who ask later.")
+@dir_option
+@json_option
+def drain(directory: Path, name: str, why: str, *, as_json: bool) -> None:
+    """
+    Let a host run dry: no new jobs, those that it has end by themselves.
+    """
+    _set(directory, name, "drain", {"why": why}, as_json=as_json)
 
 
 @hosts.command("open", epilog="""

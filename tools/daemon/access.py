@@ -69,6 +69,7 @@ RIGHTS: dict[tuple[str, str], Right] = {
     ("POST", "/v1/jobs/{job_id}/bottom"): Right.JOB_OWNER,
     ("GET", "/v1/hosts"): Right.USER,
     ("POST", "/v1/hosts/{name}/close"): Right.OPERATOR,
+    ("POST", "/v1/hosts/{name}/drain"): Right.OPERATOR,
     ("POST", "/v1/hosts/{name}/open"): Right.OPERATOR,
     ("GET", "/v1/queues"): Right.USER,
     ("POST", "/v1/queues/{name}/open"): Right.OPERATOR,

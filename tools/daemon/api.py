@@ -76,6 +76,7 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("POST", "/v1/jobs/{job_id}/bottom"): Route(job_routes.move_job("bottom")),
     ("GET", "/v1/hosts"): Route(cluster_routes.list_hosts),
     ("POST", "/v1/hosts/{name}/close"): Route(cluster_routes.close_host, CloseRequest),
+    ("POST", "/v1/hosts/{name}/drain"): Route(cluster_routes.drain_host, CloseRequest),
     ("POST", "/v1/hosts/{name}/open"): Route(cluster_routes.open_host),
     ("GET", "/v1/queues"): Route(cluster_routes.list_queues),
     ("POST", "/v1/queues/{name}/open"): Route(cluster_routes.set_queue("open")),

@@ -14,6 +14,7 @@ from starlette.requests import Request as HttpRequest
 
 from domain.commands import (
     CloseWorker,
+    DrainWorker,
     JoinWorker,
     OpenWorker,
     SetQueue,
@@ -60,6 +61,14 @@ async def close_host(api: Api, http: HttpRequest, caller: Caller) -> Reply:
     """
     asked = await api.parsed(http, CloseRequest)
     return await api.engine.ask(Command(CloseWorker(worker=name_of(http), why=asked.why), caller))
+
+
+async def drain_host(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    Let a host run dry.
+    """
+    asked = await api.parsed(http, CloseRequest)
+    return await api.engine.ask(Command(DrainWorker(worker=name_of(http), why=asked.why), caller))
 
 
 async def open_host(api: Api, http: HttpRequest, caller: Caller) -> Reply:

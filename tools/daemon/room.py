@@ -15,7 +15,7 @@ from store.space import Room, Space, room_of
 from tools.daemon.journal import Journal
 from tools.daemon.requests import Attempted, Command, Refusal, Request, Submission
 
-ENDING = ("KillJob", "CloseWorker", "SetQueue")
+ENDING = ("KillJob", "CloseWorker", "DrainWorker", "SetQueue")
 """Commands that are taken as long as anything is: they end work, or keep new work away."""
 HINT = "Running jobs go on and can be killed; everything is accepted again once there is room."
 

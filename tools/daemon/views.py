@@ -283,7 +283,7 @@ def hosts(state: State) -> list[dict[str, object]]:
 def _host(state: State, worker: WorkerRecord, job_count: int) -> dict[str, object]:
     return {
         "host": worker.name,
-        "status": _status(worker),
+        "status": _status(worker, job_count),
         "why": AWAITED if worker.is_awaited else worker.closed_why if worker.closed else "",
         "slots": worker.slots,
         "slots_used": int(state.capacity.used[worker.number]),
@@ -296,7 +296,7 @@ def _host(state: State, worker: WorkerRecord, job_count: int) -> dict[str, objec
     }
 
 
-def _status(worker: WorkerRecord) -> str:
+def _status(worker: WorkerRecord, job_count: int) -> str:
     """
     Return why a host takes no jobs, "ok" when it does; the first cause that holds counts.
     """
@@ -304,6 +304,8 @@ def _status(worker: WorkerRecord) -> str:
         return "left"
     if worker.is_silent:
         return "unreachable"
+    if worker.is_draining:
+        return "draining" if job_count else "drained"
     return "closed" if worker.closed else "ok"
 
 
@@ -344,7 +346,7 @@ def status(state: State) -> dict[str, object]:
     Return how the cluster is: its jobs by state, its hosts by status.
     """
     by_state = Counter(job.state.value for job in state.stored.jobs.values())
-    by_status = Counter(_status(worker) for worker in state.hosts)
+    by_status = Counter(str(host["status"]) for host in hosts(state))
     return {
         "cluster": state.settings().name,
         "epoch": state.stored.epoch,

@@ -12,6 +12,7 @@ from domain.events.workers import (
     WorkerCameBack,
     WorkerClosed,
     WorkerConfigured,
+    WorkerDrained,
     WorkerJoined,
     WorkerLeft,
     WorkerOpened,
@@ -96,13 +97,14 @@ def configured(state: State, stamped: Stamped, event: WorkerConfigured) -> None:
         state.define_limits()
 
 
-def closed(state: State, stamped: Stamped, event: WorkerClosed) -> None:
+def closed(state: State, stamped: Stamped, event: WorkerClosed | WorkerDrained) -> None:
     """
-    Close the host; its running jobs go on.
+    Close the host, for good or to run dry; its running jobs go on.
     """
     worker = _worker(state, stamped)
     worker.closed = True
     worker.closed_why = event.why
+    worker.is_draining = isinstance(event, WorkerDrained)
     state.capacity.set_status(worker)
 
 
@@ -113,6 +115,7 @@ def opened(state: State, stamped: Stamped, event: WorkerOpened) -> None:
     worker = _worker(state, stamped)
     worker.closed = False
     worker.closed_why = ""
+    worker.is_draining = False
     state.capacity.set_status(worker)
 
 
@@ -179,6 +182,7 @@ APPLY: Final[dict[Any, Any]] = {
     WorkerReported: reported,
     WorkerConfigured: configured,
     WorkerClosed: closed,
+    WorkerDrained: closed,
     WorkerOpened: opened,
     WorkerBecameUnreachable: became_unreachable,
     WorkerCameBack: came_back,

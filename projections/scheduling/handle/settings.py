@@ -13,6 +13,7 @@ from domain.commands.settings import (
     DefineCluster,
     DefineQueue,
     DefineResource,
+    DrainWorker,
     OpenWorker,
     SetQueue,
     StartScheduler,
@@ -30,7 +31,7 @@ from domain.events.queues import (
 )
 from domain.events.resources import ResourceDefined
 from domain.events.scheduler import ClusterDefined, SchedulerStarted, SchedulerStopped
-from domain.events.workers import WorkerClosed, WorkerConfigured, WorkerOpened
+from domain.events.workers import WorkerClosed, WorkerConfigured, WorkerDrained, WorkerOpened
 from domain.ids import CLUSTER, SCHEDULER, queue_stream, resource_stream, worker_stream
 from domain.queues import check_queue
 from domain.resources import check_descriptor
@@ -165,7 +166,19 @@ def close_worker(state: State, command: CloseWorker, actor: str) -> NewEvents:
     Close a host to new jobs; closing it again changes nothing.
     """
     worker = state.worker(command.worker)
-    return [] if worker.closed else _one(worker_stream(worker.name), WorkerClosed(why=command.why))
+    if worker.closed and not worker.is_draining:
+        return []
+    return _one(worker_stream(worker.name), WorkerClosed(why=command.why))
+
+
+def drain_worker(state: State, command: DrainWorker, actor: str) -> NewEvents:
+    """
+    Let a host run dry; one that is closed already takes no jobs anyway.
+    """
+    worker = state.worker(command.worker)
+    if worker.closed:
+        return []
+    return _one(worker_stream(worker.name), WorkerDrained(why=command.why))
 
 
 def open_worker(state: State, command: OpenWorker, actor: str) -> NewEvents:
@@ -190,5 +203,6 @@ HANDLE: Final[dict[Any, Any]] = {
     RemoveQueue: remove_queue,
     ConfigureWorker: configure_worker,
     CloseWorker: close_worker,
+    DrainWorker: drain_worker,
     OpenWorker: open_worker,
 }

@@ -8,6 +8,7 @@ processor time, run time and slots.
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from functools import cache
 from math import isqrt
@@ -136,6 +137,38 @@ def decayed(amount: int, age_us: int, history_us: int) -> int:
             rest -= history_us
             factor = factor * root >> BITS
     return amount * factor >> BITS
+
+
+_TOKEN: Final = re.compile(r"\s*(?:([^\s=()]+)=([0-9]+)|([()]))")
+
+
+def parse_shares(text: str) -> tuple[ShareNode, ...]:
+    """
+    Return shares as they are written: ``ann=10 staff@=5 g=3(bob=1 eve=2) default=1``.
+
+    Raises:
+        Refused: They aren't understood.
+    """
+    levels: list[list[ShareNode]] = [[]]
+    place = 0
+    while text[place:].strip():
+        match = _TOKEN.match(text, place)
+        if match is None:
+            rule = "must be NAME=SHARES, members in brackets after a group"
+            raise Refused("fairshare.shares", rule, text[place:].strip())
+        place = match.end()
+        if match[3] == "(" and levels[-1]:
+            levels.append([])
+        elif match[3] == ")" and len(levels) > 1:
+            members = tuple(levels.pop())
+            levels[-1][-1] = levels[-1][-1].but(members=members)
+        elif match[1] and 1 <= int(match[2]) < 2**31:
+            levels[-1].append(ShareNode(name=match[1][:128], shares=int(match[2])))
+        else:
+            raise Refused("fairshare.shares", "must have brackets in pairs, and shares", match[0])
+    if len(levels) > 1:
+        raise Refused("fairshare.shares", "must close every bracket", text)
+    return tuple(levels[0])
 
 
 def check_fairshare(rules: Fairshare) -> None:

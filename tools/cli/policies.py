@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from domain.errors import Refused
+from domain.fairshare import parse_shares
 from domain.limits import DIMENSIONS, Basis
 from domain.name_lists import parse_names
 from domain.resreq.settings import MEMORY_NAMES
@@ -87,7 +88,10 @@ def _set_amount(spec: Json, field: str, resource: str, text: str) -> None:
 
 def _set_field(kind: str, spec: Json, name: str, text: str) -> None:
     inner, _, rest = name.partition(".")
-    if rest:
+    if name == "fairshare.shares" and text:
+        shares = [each.model_dump(mode="json") for each in parse_shares(text)]
+        spec[inner] = {**(spec.get(inner) or {}), rest: shares}
+    elif rest:
         spec[inner] = spec.get(inner) or {}
         spec[inner][rest] = json.loads(text) if text else None
     elif text or name in TEXTS:
@@ -125,6 +129,9 @@ Examples:
   xce define queue short priority=40 tasks_max=4 limits.user_slots=10 hosts="h1+2 others"
   xce define queue urgent priority=90 preemptible_queues="short+1 normal"
   xce define queue normal preemptible_by=all
+  xce define queue wide slot_reserve_us=3600000000
+  xce define queue filler is_backfill=true
+  xce define queue shared picker=fairshare fairshare.shares="ann=10 staff=5(bob=1 eve=2) default=1"
   xce define profile solver resreq="rusage[mem=2000]" resreq_mark=fixed
   xce define user alice slots_max=20
 What is defined already is changed only in the fields that are said; --new begins afresh.

@@ -63,7 +63,8 @@ Next, with --log DIR: xce log info DIR, xce replay verify DIR.
               help="The run time of jobs in a table without times (openb); else none runs.")
 @click.option("--picker", default="builtin_fcfs", show_default=True, metavar="NAME",
               help="Which job is next: builtin_fcfs, strict_fcfs (a job that can't be placed holds "
-                   "back the rest), easy (backfills around that job), or another plug-in's name.")
+                   "back the rest), easy (backfills around that job), conservative (around all), "
+                   "shortest_first, fairshare, or another plug-in's name.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
               help="A setting: queue.NAME.picker=strict_fcfs, queue.priority=50 (all queues), "
                    "cluster.reserve_per_task=true, ... Repeatable.")

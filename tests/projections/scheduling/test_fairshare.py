@@ -10,7 +10,7 @@ import pytest
 
 from domain.commands import DefineQueue
 from domain.errors import InvariantBroken, Refused
-from domain.fairshare import HOUR_US, Fairshare, ShareNode, decayed
+from domain.fairshare import HOUR_US, Fairshare, ShareNode, decayed, parse_shares
 from domain.queues import QueueSpec
 from projections.scheduling.core import Core
 from tests.builders import SECOND_US, some_settings
@@ -144,3 +144,28 @@ def test_queues_that_share_accounts_are_one_list() -> None:
     scenario.jobs("A user=ann", "B user=ann queue=child", "C user=bob queue=child")
 
     assert ["A dispatched: h1*1", "C dispatched: h2*1"] == scenario.session()[:2]
+
+
+def test_shares_are_written_as_names_with_counts() -> None:
+    """
+    Groups have their members in brackets; ``g@`` means each of its members.
+    """
+    assert (
+        ShareNode(name="ann", shares=10),
+        ShareNode(name="staff@", shares=5),
+        ShareNode(
+            name="g",
+            shares=3,
+            members=(ShareNode(name="bob", shares=1), ShareNode(name="eve", shares=2)),
+        ),
+        ShareNode(name="default", shares=1),
+    ) == parse_shares("ann=10 staff@=5 g=3(bob=1 eve=2) default=1")
+
+
+@pytest.mark.parametrize("text", ["ann", "ann=0", "(ann=1)", "g=1(ann=1", "ann=1)", "a=1 b"])
+def test_shares_that_arent_understood_are_refused(text: str) -> None:
+    """
+    One clear error, whatever is wrong.
+    """
+    with pytest.raises(Refused, match=r"fairshare\.shares"):
+        parse_shares(text)

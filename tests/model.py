@@ -1,0 +1,564 @@
+"""
+The obvious slow scheduler: the rules of the specification as plainly as they can be told, in dicts
+and lists, without an index, a memo or a shortcut.
+
+It shares nothing with the core but words. A property test (``test_model_props.py``) gives both the
+same clusters, jobs and happenings, and compares what they decide and why jobs wait. Whatever can be
+looked at in two ways is looked at here in the way that is easier to believe.
+
+Here are the cluster, what happens to it, and the session; ``model_place.py`` places one job,
+``model_preempt.py`` finds victims and lets them go on.
+"""
+
+# long: the whole scheduler in one place, so that it can be read from top to bottom.
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+MILLI: Final = 1_000
+LIVE: Final = ("RUN", "USUSP", "SSUSP", "UNKWN")
+ENDED: Final = ("DONE", "EXIT")
+
+Decision = tuple[str, ...]
+Reason = tuple[str, str, str, str]
+"""Code, resource, limit, host; "" where one doesn't apply."""
+
+
+@dataclass
+class Need:
+    """
+    Ask for an amount of a resource: for each task, for each host, or once for the job.
+    """
+
+    milli: int
+    per: str
+
+    def of(self, tasks: int, hosts: int) -> int:
+        """
+        Return what so many tasks on so many hosts take.
+        """
+        return self.milli * {"task": tasks, "host": hosts, "job": 1}[self.per]
+
+
+@dataclass
+class Ask:
+    """
+    Hold what a user asks for. ``depends`` is a small tree: ("done", id), ("ended", id),
+    ("not", tree), ("and", tree, tree), ("or", tree, tree).
+    """
+
+    user: str
+    queue: str
+    tasks_min: int = 1
+    tasks_max: int = 1
+    needs: dict[str, Need] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    span: str = ""
+    ptile: int = 0
+    is_exclusive: bool = False
+    priority: int = 0
+    begin_us: int = 0
+    depends: tuple[object, ...] | None = None
+    is_rerunnable: bool = False
+
+
+@dataclass
+class Grant:
+    """
+    Hold what a job got: tasks on each host in order of claims, amounts there, and shared amounts.
+    """
+
+    tasks: dict[str, int]
+    amounts: dict[str, dict[str, int]]
+    shared: dict[str, int]
+
+    def __post_init__(self) -> None:
+        self.first = next(iter(self.tasks))
+
+
+@dataclass
+class Job:
+    """
+    Hold one job. Of the orders to its worker, at most one stands at a time.
+
+    ``aside``: it has stopped and given back what stopped jobs give back. ``stopped_for`` is the job
+    that it was stopped for; ``spared`` are those for which it isn't stopped again. ``holds`` is
+    what is held for this job while its victims stop.
+    """
+
+    number: int
+    ask: Ask
+    queue: str
+    queue_us: int
+    state: str = "PEND"
+    place: int = 0
+    got: Grant | None = None
+    actual: dict[str, dict[str, int]] = field(default_factory=dict)
+    since_us: int = 0
+    start_us: int = 0
+    is_new: bool = True
+    is_unwanted: bool = False
+    back_why: str = ""
+    is_put_back: bool = False
+    order: str = ""
+    stop_wanted: bool = False
+    go_on_wanted: bool = False
+    aside: bool = False
+    before_loss: str = ""
+    stopped_for: int = 0
+    spared: list[int] = field(default_factory=list)
+    holds: Grant | None = None
+    reasons: frozenset[Reason] = frozenset()
+    is_never: bool = False
+
+
+@dataclass
+class Host:
+    """
+    Hold one host: what it has, what its agent reported as free, and whether it takes jobs.
+    """
+
+    name: str
+    slots: int
+    totals: dict[str, int]
+    flags: tuple[str, ...] = ()
+    is_closed: bool = False
+    lost_us: int | None = None
+    report_us: int = 0
+    load: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Queue:
+    """
+    Hold a queue, and the bounds of its slots and jobs.
+    """
+
+    name: str
+    priority: int
+    preys: tuple[str, ...] = ()
+    preemptible_by: tuple[str, ...] = ()
+    is_active: bool = True
+    slots: int | None = None
+    user_slots: int | None = None
+    host_slots: int | None = None
+    jobs: int | None = None
+    priority_max: int | None = None
+
+
+@dataclass
+class Shared:
+    """
+    Hold one total that all hosts share.
+    """
+
+    total: int
+    is_released: bool
+
+
+@dataclass
+class Limit:
+    """
+    Hold a limit: who is listed and whether each of them has a budget; None for anybody.
+    """
+
+    resource: str
+    milli: int
+    users: tuple[str, ...] | None = None
+    each_user: bool = False
+    queues: tuple[str, ...] | None = None
+    each_queue: bool = False
+    hosts: tuple[str, ...] | None = None
+    each_host: bool = False
+
+
+@dataclass
+class Rules:
+    """
+    Hold the cluster's settings that matter here.
+    """
+
+    is_strict: bool
+    chain: tuple[str, ...]
+    grace_us: int
+    released: tuple[str, ...] = ()
+    times_us: int = 0
+
+
+class Model:
+    """
+    Be the scheduler. Every ``session`` returns its decisions; jobs keep their reasons.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.hosts: dict[str, Host] = {}
+        self.queues: dict[str, Queue] = {}
+        self.shared: dict[str, Shared] = {}
+        self.limits: dict[str, Limit] = {}
+        self.user_slots: dict[str, int] = {}
+        self.jobs: dict[int, Job] = {}
+        self.now_us = 0
+        self.decisions: list[Decision] = []
+        self.tried: list[int] = []
+
+    # -- what everybody asks
+
+    def live(self) -> list[Job]:
+        """
+        Return the started jobs, in order of submission.
+        """
+        return [job for job in self.jobs.values() if job.state in LIVE]
+
+    def is_open(self, host: Host) -> bool:
+        """
+        Say whether a host takes jobs: it is open, reached, and no exclusive job is on it.
+        """
+        return not self.why_shut(host)
+
+    def why_shut(self, host: Host) -> str:
+        """
+        Return why a host takes no jobs, the first cause of LSF's order; "" when it does.
+        """
+        if host.lost_us is not None:
+            return "SBD_UNREACH"
+        if host.is_closed:
+            return "HOST_DISABLED"
+        on = [job for job in self.live() if job.got and host.name in job.got.tasks]
+        return "HOST_EXCLUSIVE" if any(job.ask.is_exclusive for job in on) else ""
+
+    def is_released(self, resource: str) -> bool:
+        """
+        Say whether stopped jobs give a resource back.
+        """
+        shared = self.shared.get(resource)
+        return resource in self.rules.released or (shared is not None and shared.is_released)
+
+    def order_key(self, job: Job) -> tuple[int, ...]:
+        """
+        Return a waiting job's place: queue priority, its own capped by the queue, place among
+        equals, time, number.
+        """
+        queue = self.queues[job.queue]
+        return (-queue.priority, -self.priority_of(job), job.place, job.queue_us, job.number)
+
+    def priority_of(self, job: Job) -> int:
+        """
+        Return what of a job's own priority counts.
+        """
+        most = self.queues[job.queue].priority_max
+        return job.ask.priority if most is None else min(job.ask.priority, most)
+
+    # -- what users and administrators do
+
+    def submit(self, ask: Ask, *, is_held: bool) -> Job:
+        """
+        Take a job in.
+        """
+        number = len(self.jobs) + 1
+        job = Job(number, ask, ask.queue, self.now_us, since_us=self.now_us)
+        job.state = "PSUSP" if is_held else "PEND"
+        self.jobs[number] = job
+        return job
+
+    def hold(self, job: Job) -> None:
+        """
+        Keep a pending job back; nothing is held for it any more.
+        """
+        job.state, job.holds = "PSUSP", None
+
+    def lift(self, job: Job) -> None:
+        """
+        Let a held job wait again.
+        """
+        job.state = "PEND"
+
+    def switch(self, job: Job, queue: str) -> None:
+        """
+        Move a job to another queue.
+        """
+        if job.queue != queue:
+            job.queue, job.holds = queue, None
+
+    def move(self, job: Job, *, to_top: bool) -> None:
+        """
+        Put a pending job before or behind those of its queue and priority that wait.
+        """
+        places = [
+            other.place
+            for other in self.jobs.values()
+            if other.state == "PEND" and other is not job and other.queue == job.queue
+            and other.ask.priority == job.ask.priority
+        ]  # fmt: skip
+        job.place = min(places, default=1) - 1 if to_top else max(places, default=-1) + 1
+
+    def stop(self, job: Job) -> None:
+        """
+        Ask for a started job to be stopped; one that the system has stopped is stopped at once.
+        """
+        job.stop_wanted, job.go_on_wanted = True, False
+        if job.state == "SSUSP":
+            job.state = "USUSP"
+
+    def go_on(self, job: Job) -> None:
+        """
+        Ask for a stopped job to go on: it waits as SSUSP until a session lets it.
+        """
+        job.stop_wanted = False
+        if job.state == "USUSP":
+            job.state = "SSUSP"
+        # A victim goes on by itself when what it gave back is free again.
+        is_stopped = job.state == "SSUSP" or job.order == "suspend"
+        job.go_on_wanted = is_stopped and not (job.aside and job.stopped_for)
+
+    # -- what workers tell
+
+    def lose(self, host: Host) -> None:
+        """
+        Lose contact to a host: its own jobs are UNKWN, and nothing is held on it.
+        """
+        if host.lost_us is not None:
+            return
+        host.lost_us = self.now_us
+        for job in self.jobs.values():
+            if job.holds is not None and host.name in job.holds.tasks:
+                job.holds = None
+            if job.state in LIVE and job.got is not None and job.got.first == host.name:
+                job.before_loss, job.state = job.state, "UNKWN"
+
+    def hear(self, host: Host) -> None:
+        """
+        Hear of a host: whatever it reports, it is back.
+        """
+        if host.lost_us is None:
+            return
+        host.lost_us, host.report_us = None, self.now_us
+        for job in self.live():
+            if job.state == "UNKWN" and job.got is not None and job.got.first == host.name:
+                job.state = job.before_loss
+
+    def report(self, host: Host, load: dict[str, int], used: dict[int, dict[str, int]]) -> None:
+        """
+        Take in what is free on a host, and what its jobs use there.
+        """
+        self.hear(host)
+        host.report_us = self.now_us
+        host.load.update(load)
+        for number, actual in used.items():
+            self.jobs[number].actual[host.name] = actual
+
+    def started(self, job: Job) -> None:
+        """
+        Take in that a job was started.
+        """
+        assert job.got is not None, job
+        self.hear(self.hosts[job.got.first])
+        job.start_us, job.is_new = self.now_us, False
+
+    def confirm(self, job: Job) -> None:
+        """
+        Take in that a job was stopped, or goes on, as ordered.
+        """
+        assert job.got is not None, job
+        self.hear(self.hosts[job.got.first])
+        job.since_us = self.now_us
+        if job.order == "suspend":
+            job.state = "USUSP" if job.stop_wanted else "SSUSP"
+            job.aside = True
+        else:
+            job.state, job.go_on_wanted = "RUN", False
+            if job.stopped_for:
+                job.spared.append(job.stopped_for)
+                job.stopped_for = 0
+        job.order = ""
+
+    def finish(self, job: Job, exit_code: int) -> None:
+        """
+        Take in that a job has ended.
+        """
+        assert job.got is not None, job
+        self.hear(self.hosts[job.got.first])
+        if job.is_unwanted:
+            job.back_why = ""
+        self.leave(job, "DONE" if exit_code == 0 and job.order != "kill" else "EXIT")
+
+    def leave(self, job: Job, state: str) -> None:
+        """
+        Give everything back.
+        """
+        job.state, job.got, job.actual, job.holds = state, None, {}, None
+        job.order, job.aside = "", False
+        job.go_on_wanted, job.stopped_for, job.spared = False, 0, []
+
+    # -- a session
+
+    def session(self) -> list[Decision]:
+        """
+        Decide: first about started jobs, then about waiting ones in order, then who goes on.
+        """
+        from tests.model_preempt import let_go_on
+
+        self.decisions, self.tried = [], []
+        for job in self.jobs.values():
+            job.is_put_back = False
+        self._give_up_lost_hosts()
+        self._end_unwanted()
+        self._put_back()
+        self._stop_and_let_go_on()
+        self._try_jobs()
+        let_go_on(self)
+        return self.decisions
+
+    def decide(self, *decision: str) -> None:
+        """
+        Note a decision.
+        """
+        self.decisions.append(decision)
+
+    def _give_up_lost_hosts(self) -> None:
+        """
+        After the grace time, rerunnable jobs of a lost host are requeued, others end.
+        """
+        for job in self.live():
+            host = self.hosts[job.got.first] if job.got else None
+            if job.state != "UNKWN" or host is None:
+                continue
+            if self.now_us < host.report_us + self.rules.grace_us:
+                continue
+            if job.ask.is_rerunnable and not job.is_unwanted:
+                self._requeue(job, "lost host")
+            else:
+                self.decide("ended", str(job.number), "TERM_LOST_HOST")
+                job.back_why = "" if job.is_unwanted else job.back_why
+                self.leave(job, "EXIT")
+
+    def _end_unwanted(self) -> None:
+        for job in self.jobs.values():
+            if job.state in ("PEND", "PSUSP") and job.is_unwanted:
+                self.decide("ended", str(job.number), "TERM_OWNER")
+                self.leave(job, "EXIT")
+            elif job.state in LIVE and job.order != "kill" and (job.is_unwanted or job.back_why):
+                self.decide("kill", str(job.number))
+                job.order = "kill"
+
+    def _put_back(self) -> None:
+        for job in self.jobs.values():
+            if job.state in ENDED and job.back_why:
+                self._requeue(job, job.back_why)
+
+    def _requeue(self, job: Job, why: str) -> None:
+        """
+        Put a job back: behind its equals by command, at its old place from a lost host, where the
+        next session considers it.
+        """
+        self.decide("requeued", str(job.number), why)
+        self.leave(job, "PEND")
+        if why == "lost host":
+            job.is_put_back = True
+        else:
+            job.queue_us = self.now_us
+        job.back_why, job.is_unwanted, job.stop_wanted, job.start_us = "", False, False, 0
+
+    def _stop_and_let_go_on(self) -> None:
+        """
+        Order what users want stopped to stop, and what they let go on to go on when what it gave
+        back is free, and held for nobody.
+        """
+        from tests.model_preempt import fits_again
+
+        for job in self.live():
+            if job.order:
+                continue
+            if job.state == "RUN" and job.stop_wanted:
+                self.decide("suspend", str(job.number), "")
+                job.order = "suspend"
+            elif job.state == "SSUSP" and job.go_on_wanted and fits_again(self, job):
+                self.resume(job)
+
+    def resume(self, job: Job) -> None:
+        """
+        Order a stopped job to go on; from now on it has all that it gave back.
+        """
+        self.decide("resume", str(job.number))
+        job.order, job.aside = "resume", False
+
+    def why_not_ready(self, job: Job) -> str:
+        """
+        Return why a waiting job may not be tried, "" when it may.
+        """
+        if self.now_us < job.ask.begin_us:
+            return "JOB_START_TIME"
+        verdict = True if job.ask.depends is None else self._holds(job.ask.depends)
+        return {True: "", None: "JOB_DEPEND", False: "JOB_DEP_INVALID"}[verdict]
+
+    def _holds(self, tree: tuple[object, ...]) -> bool | None:
+        """
+        Return whether a dependency is true, None while it may become true, False when it never
+        will.
+        """
+        kind, *parts = tree
+        if kind in ("done", "ended"):
+            parent = self.jobs[parts[0]]  # type: ignore[index]
+            if kind == "ended":
+                return True if parent.state in ENDED else None
+            return {"DONE": True, "EXIT": False}.get(parent.state)
+        found = [self._holds(part) for part in parts]  # type: ignore[arg-type]
+        if kind == "not":
+            # A condition is judged on the state as it is: what isn't true yet is not true.
+            return found[0] is not True
+        if kind == "and":
+            return False if False in found else all(found) or None
+        return True if True in found else (None if None in found else False)
+
+    def _try_jobs(self) -> None:
+        """
+        Try every job that is ready, in order; where order is strict, only up to one that can't be
+        placed.
+        """
+        from tests.model_preempt import stop_for
+
+        waiting = [job for job in self.jobs.values() if job.state == "PEND"]
+        for job in waiting:
+            why = self.why_not_ready(job)
+            if why and not job.is_put_back:
+                job.reasons, job.is_never = frozenset({(why, "", "", "")}), why == "JOB_DEP_INVALID"
+            if why or not self.queues[job.queue].is_active:
+                job.holds = None
+        for job in sorted(waiting, key=self.order_key):
+            is_ready = self.queues[job.queue].is_active and not self.why_not_ready(job)
+            if not is_ready or job.is_put_back:
+                continue
+            if not self._start(job):
+                stop_for(self, job)
+                if self.rules.is_strict:
+                    return
+
+    def _start(self, job: Job) -> bool:
+        """
+        Place a job and start it, or note every reason why it waits.
+        """
+        from tests.model_place import Sight, place, why_kept, would_never
+
+        self.tried.append(job.number)
+        kept = why_kept(self, job)
+        if kept is None:
+            got, reasons = place(self, job, Sight(self, job))
+        else:
+            got, reasons = None, {kept}
+        if got is None:
+            shut = {(self.why_shut(each), "", "", each.name) for each in self.hosts.values()}
+            shut = {reason for reason in shut if reason[0]}
+            # A reason of the whole job is told alone, without those of hosts.
+            if not reasons or any(host for _, _, _, host in reasons):
+                reasons = reasons | shut
+            job.reasons = frozenset(reasons or {("NO_HOSTS", "", "", "")})
+            job.is_never = would_never(self, job)
+            return False
+        job.state, job.got, job.holds = "RUN", got, None
+        job.since_us = job.start_us = self.now_us
+        job.is_new = True
+        where = " ".join(f"{host}*{tasks}" for host, tasks in got.tasks.items())
+        self.decide("dispatched", str(job.number), where)
+        return True

@@ -1,0 +1,522 @@
+"""
+One cluster twice: the real core behind its engine, and the obvious slow scheduler. Whatever happens
+happens to both, and then both are compared.
+"""
+
+# long: one small function for each thing that may happen.
+
+from __future__ import annotations
+
+from typing import Any
+
+from domain.amounts import MEM, Amount, Attribute, HostResource
+from domain.cluster import ClusterSettings
+from domain.commands import (
+    CloseWorker,
+    DefineLimit,
+    DefineQueue,
+    DefineResource,
+    DefineUser,
+    HoldJob,
+    JobFinishedReport,
+    JobResumedReport,
+    JobStartedReport,
+    JobSuspendedReport,
+    JoinWorker,
+    KillJob,
+    LiftHold,
+    MarkUnreachable,
+    MoveJob,
+    OpenWorker,
+    RemoveLimit,
+    RequeueJob,
+    ResumeJob,
+    StopJob,
+    SubmitJob,
+    SwitchJob,
+    WorkerReport,
+)
+from domain.envelope import Stamped
+from domain.errors import Refused
+from domain.events.jobs import (
+    JobDispatched,
+    JobEnded,
+    JobKillOrdered,
+    JobRequeued,
+    JobResumeOrdered,
+    JobSuspendOrdered,
+)
+from domain.events.workers import JobUsage
+from domain.ids import job_of_stream, job_stream
+from domain.job_states import LIVE
+from domain.jobs import JobSpec
+from domain.limits import LimitAmount, LimitSpec, Scope
+from domain.name_lists import parse_names
+from domain.preemption import Preemption
+from domain.queues import QueueLimits, QueueSpec
+from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal, ValueType
+from domain.users import UserSpec
+from projections.scheduling.core import Core
+from projections.scheduling.records import JobRecord
+from projections.scheduling.status import why_waiting
+from replay.engine import Engine
+from tests.builders import MB_MILLI, SECOND_US, beginning, some_settings
+from tests.model import Ask, Decision, Host, Job, Limit, Model, Queue, Reason, Rules, Shared
+from tests.model_place import bounds_of, is_over, taken_of
+from tests.replay.logs import ListLog
+
+GRACE_US = 600 * SECOND_US
+
+
+def settings_of(rules: Rules) -> ClusterSettings:
+    """
+    Return the same as a cluster's settings.
+    """
+    return some_settings(
+        picker="strict_fcfs" if rules.is_strict else "builtin_fcfs",
+        allocators=rules.chain,
+        lost_grace_us=rules.grace_us,
+        preemption=Preemption(resources=rules.released),
+    )
+
+
+def resreq_of(ask: Ask) -> tuple[str, ...]:
+    """
+    Return what a job asks for in LSF's words.
+    """
+    words = []
+    if ask.flags:
+        words.append(f"select[{' && '.join(ask.flags)}]")
+    if ask.needs:
+        amounts = [
+            f"{name}={need.milli // (MB_MILLI if name == MEM else 1000)}/{need.per}"
+            for name, need in ask.needs.items()
+        ]
+        words.append(f"rusage[{':'.join(amounts)}]")
+    if ask.span:
+        words.append("span[hosts=1]" if ask.span == "hosts" else f"span[ptile={ask.ptile}]")
+    return (" ".join(words),) if words else ()
+
+
+def condition_of(tree: tuple[object, ...] | None) -> str:
+    """
+    Return a dependency in LSF's words.
+    """
+    if tree is None:
+        return ""
+    kind, *parts = tree
+    if kind in ("done", "ended"):
+        return f"{kind}({parts[0]})"
+    inner = [f"({condition_of(part)})" for part in parts]  # type: ignore[arg-type]
+    return f"!{inner[0]}" if kind == "not" else f" {'&&' if kind == 'and' else '||'} ".join(inner)
+
+
+def scope_of(names: tuple[str, ...] | None, *, is_each: bool) -> Scope | None:
+    """
+    Return a limit's scope.
+    """
+    return None if names is None else Scope(names=parse_names(" ".join(names)), is_each=is_each)
+
+
+class Pair:
+    """
+    Hold the real scheduler and the model of it.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self.log = ListLog([])
+        self.engine = Engine(self.log, Core())
+        self.model = Model(rules)
+        self.is_alike = True
+        self.model.now_us = SECOND_US
+        known = (
+            ResourceDescriptor(name="fast", value_type=ValueType.BOOLEAN, is_static=True),
+            ResourceDescriptor(name="scratch", is_consumable=True),
+        )
+        for command in beginning(settings_of(rules)):
+            self.tell(command)
+        for descriptor in known:
+            self.tell(DefineResource(descriptor=descriptor))
+
+    @property
+    def state(self) -> Any:
+        """
+        Return the core's state.
+        """
+        return self.engine.core.state
+
+    def tell(self, command: Any, actor: str = "u1") -> str:
+        """
+        Have the real one take a command or report in; return the stream it was about.
+        """
+        answer = self.engine.accept(command, actor=actor, now_us=self.model.now_us)
+        self.engine.commit()
+        return answer.stream
+
+    def record(self, job: Job) -> JobRecord:
+        """
+        Return the real one's record of a job.
+        """
+        found: JobRecord = self.state.stored.jobs[job_stream(str(job.number))]
+        return found
+
+    # -- what is defined
+
+    def queue(self, queue: Queue) -> None:
+        """
+        Define a queue, or define it otherwise.
+        """
+        bounds = {
+            "slots": queue.slots,
+            "user_slots": queue.user_slots,
+            "host_slots": queue.host_slots,
+            "jobs": queue.jobs,
+        }
+        is_bound = any(value is not None for value in bounds.values())
+        spec = QueueSpec(
+            priority=queue.priority,
+            is_active=queue.is_active,
+            limits=QueueLimits(**bounds) if is_bound else None,
+            user_priority_max=queue.priority_max,
+            allows_exclusive=True,
+            preemptible_queues=parse_names(" ".join(queue.preys)) if queue.preys else None,
+            preemptible_by=(
+                parse_names(" ".join(queue.preemptible_by)) if queue.preemptible_by else None
+            ),
+        )
+        self.tell(DefineQueue(queue=queue.name, spec=spec))
+        self.model.queues[queue.name] = queue
+
+    def limit(self, name: str, limit: Limit) -> None:
+        """
+        Define a limit.
+        """
+        spec = LimitSpec(
+            users=scope_of(limit.users, is_each=limit.each_user),
+            queues=scope_of(limit.queues, is_each=limit.each_queue),
+            hosts=scope_of(limit.hosts, is_each=limit.each_host),
+            amounts=(LimitAmount(resource=limit.resource, milli=limit.milli),),
+        )
+        self.tell(DefineLimit(limit=name, spec=spec))
+        self.model.limits[name] = limit
+
+    def unlimit(self, name: str) -> None:
+        """
+        Remove a limit.
+        """
+        self.tell(RemoveLimit(limit=name))
+        del self.model.limits[name]
+
+    def user(self, name: str, slots: int | None) -> None:
+        """
+        Bound a user's slots, or no longer.
+        """
+        self.tell(DefineUser(user=name, spec=UserSpec(slots_max=slots)))
+        self.model.user_slots.pop(name, None)
+        if slots is not None:
+            self.model.user_slots[name] = slots
+
+    def licence(self, name: str, total: int, *, is_released: bool) -> None:
+        """
+        Define a resource that all hosts share.
+        """
+        descriptor = ResourceDescriptor(
+            name=name,
+            scope=ResourceScope.SHARED,
+            totals=(SharedTotal(total_milli=total * 1000),),
+            is_consumable=True,
+            release_on_suspend=is_released,
+        )
+        self.tell(DefineResource(descriptor=descriptor))
+        self.model.shared[name] = Shared(total * 1000, is_released)
+
+    def host(self, host: Host) -> None:
+        """
+        Let a host join.
+        """
+        resources = tuple(
+            HostResource(name=name, total_milli=total, is_real=name == MEM)
+            for name, total in host.totals.items()
+        )
+        flags = tuple(Attribute(name=flag, value="true") for flag in host.flags)
+        command = JoinWorker(
+            worker=host.name, slots=host.slots, resources=resources, attributes=flags
+        )
+        self.tell(command, "")
+        host.report_us = self.model.now_us
+        self.model.hosts[host.name] = host
+
+    # -- jobs
+
+    def submit(self, ask: Ask, *, is_held: bool) -> None:
+        """
+        Submit a job; what a bound can never hold is refused by both.
+        """
+        spec = JobSpec(
+            user=ask.user,
+            queue=ask.queue,
+            tasks_min=ask.tasks_min,
+            tasks_max=ask.tasks_max,
+            resreq=resreq_of(ask),
+            is_exclusive=ask.is_exclusive,
+            user_priority=ask.priority,
+            hold=is_held,
+            dependency_text=condition_of(ask.depends),
+            begin_us=ask.begin_us or None,
+            rerunnable=ask.is_rerunnable,
+        )
+        refused = self._refused(SubmitJob(spec=spec), ask.user)
+        assert is_over(self.model, ask) == (refused is not None), refused
+        if refused is None:
+            self.model.submit(ask, is_held=is_held)
+
+    def _refused(self, command: Any, actor: str) -> Refused | None:
+        try:
+            self.tell(command, actor)
+        except Refused as refused:
+            return refused
+        return None
+
+    def command(self, kind: str, job: Job, **more: Any) -> None:
+        """
+        Do what a user may do to a job in this state.
+        """
+        commands: dict[str, Any] = {
+            "hold": HoldJob,
+            "lift": LiftHold,
+            "kill": KillJob,
+            "stop": StopJob,
+            "go_on": ResumeJob,
+            "requeue": RequeueJob,
+            "switch": SwitchJob,
+            "move": MoveJob,
+        }
+        given = {"to": "top" if more["to_top"] else "bottom"} if kind == "move" else more
+        command = commands[kind].model_validate({"job_id": str(job.number), **given})
+        refused = self._refused(command, job.ask.user)
+        is_refused = kind == "switch" and is_over(self.model, job.ask, more["queue"])
+        assert is_refused == (refused is not None), refused
+        if is_refused:
+            return
+        if kind == "kill":
+            job.is_unwanted = True
+        elif kind == "requeue":
+            job.back_why = "command"
+        else:
+            getattr(self.model, kind)(job, **more)
+
+    # -- hosts
+
+    def close(self, host: Host, *, is_closed: bool) -> None:
+        """
+        Close a host or open it.
+        """
+        self.tell((CloseWorker if is_closed else OpenWorker)(worker=host.name))
+        host.is_closed = is_closed
+
+    def lose(self, host: Host) -> None:
+        """
+        Lose contact to a host.
+        """
+        command = MarkUnreachable(worker=host.name, incarnation=1, silent_us=SECOND_US)
+        self.tell(command, "")
+        self.model.lose(host)
+
+    def report(self, host: Host, free: int, used: dict[int, int]) -> None:
+        """
+        Report free memory, and what jobs use of it there.
+        """
+        jobs = tuple(
+            JobUsage(
+                job_id=str(number),
+                attempt=self.record(self.model.jobs[number]).attempt,
+                amounts=(Amount(resource=MEM, milli=milli),),
+            )
+            for number, milli in used.items()
+        )
+        load = (Amount(resource=MEM, milli=free),)
+        self.tell(WorkerReport(worker=host.name, incarnation=1, load=load, jobs=jobs), "")
+        self.model.report(
+            host, {MEM: free}, {number: {MEM: milli} for number, milli in used.items()}
+        )
+
+    def started(self, job: Job) -> None:
+        """
+        Report a job as started.
+        """
+        self.tell(JobStartedReport(**self._report(job)), "")
+        self.model.started(job)
+
+    def confirm(self, job: Job) -> None:
+        """
+        Report that a job was stopped or goes on, as ordered.
+        """
+        command = JobSuspendedReport if job.order == "suspend" else JobResumedReport
+        self.tell(command(**self._report(job)), "")
+        self.model.confirm(job)
+
+    def finish(self, job: Job, exit_code: int) -> None:
+        """
+        Report that a job has ended.
+        """
+        self.tell(JobFinishedReport(**self._report(job), exit_code=exit_code), "")
+        self.model.finish(job, exit_code)
+
+    def _report(self, job: Job) -> dict[str, Any]:
+        assert job.got is not None, job
+        attempt = self.record(job).attempt
+        return {
+            "worker": job.got.first,
+            "incarnation": 1,
+            "job_id": str(job.number),
+            "attempt": attempt,
+        }
+
+    # -- sessions
+
+    def session(self) -> None:
+        """
+        Hold a session on both, again while it was cut short, and compare all that it gave.
+        """
+        self.is_alike, is_again = False, True
+        while is_again:
+            made = self.engine.hold_session(self.model.now_us)
+            self.engine.commit()
+            expected = self.model.session()
+            found = [words for stamped in made if (words := self._decision(stamped))]
+            assert expected == found, f"expected {expected}\nfound {found}"
+            self._compare_reasons()
+            self.compare()
+            is_again = self.engine.core.is_cut_short
+        self.is_alike = True
+
+    def _decision(self, stamped: Stamped) -> Decision:
+        event = stamped.event
+        if not stamped.stream.startswith("job:"):
+            return ()
+        job = job_of_stream(stamped.stream)
+        if isinstance(event, JobDispatched):
+            shares = self.state.host_names(event.allocation)
+            return ("dispatched", job, " ".join(f"{host}*{tasks}" for host, tasks in shares))
+        if isinstance(event, JobSuspendOrdered):
+            return ("suspend", job, event.preemptor)
+        if isinstance(event, JobResumeOrdered):
+            return ("resume", job)
+        if isinstance(event, JobKillOrdered):
+            return ("kill", job)
+        if isinstance(event, JobEnded):
+            return ("ended", job, event.why)
+        if isinstance(event, JobRequeued):
+            return ("requeued", job, event.why)
+        return ()
+
+    def _compare_reasons(self) -> None:
+        """
+        Compare why jobs wait that were considered: each request's first job proved it for all.
+        """
+        by_set: dict[int, Job] = {}
+        for number in self.model.tried:
+            job = self.model.jobs[number]
+            if job.state == "PEND":
+                by_set.setdefault(self.record(job).reason_set, job)
+        for job in self.model.jobs.values():
+            if job.state != "PEND" or job.is_put_back or not self.model.queues[job.queue].is_active:
+                continue
+            is_known = job.number in self.model.tried or self.model.why_not_ready(job)
+            if not is_known:
+                continue
+            first = by_set.get(self.record(job).reason_set, job)
+            never, reasons = why_waiting(self.state, self.record(job))
+            expected = (first.number, first.is_never, sorted(first.reasons))
+            found = (first.number, never, sorted(self._flat(reasons)))
+            assert expected == found, f"{job}\nexpected {expected}\nfound {found}"
+
+    def _flat(self, reasons: Any) -> set[Reason]:
+        found: set[Reason] = set()
+        for reason in reasons:
+            names = [
+                self.state.hosts[number].name
+                for span in reason.hosts
+                for number in range(span.first, span.first + span.hosts)
+            ]
+            words = (reason.code.value, reason.resource, reason.detail)
+            found.update((*words, host) for host in names or [""])
+        return found
+
+    # -- what is so at every moment
+
+    def compare(self) -> None:
+        """
+        Compare the states of jobs, what hosts and shared totals have left, and what bounds charge.
+        """
+        model, state = self.model, self.state
+        was_alike, self.is_alike = self.is_alike, False
+        expected = {job.number: job.state for job in model.jobs.values()}
+        found = {job.number: job.state.value for job in state.stored.jobs.values()}
+        assert expected == found
+        live = {job.number for job in state.stored.jobs.values() if job.state in LIVE}
+        assert live == {job.number for job in model.live()}
+        for number, host in enumerate(model.hosts.values()):
+            assert free_of(model, host) == self._free(number, host), host
+        for name, shared in model.shared.items():
+            charged = sum(
+                job.got.shared.get(name, 0)
+                for job in model.live()
+                if job.got and not (job.aside and shared.is_released)
+            )
+            assert charged == state.capacity.pools.by_name[name][0].charged, name
+        assert charges_of(model) == self._charges()
+        self.is_alike = was_alike
+
+    def _free(self, number: int, host: Host) -> dict[str, int]:
+        capacity = self.state.capacity
+        found = {name: int(capacity.resources[name].available[number]) for name in host.totals}
+        return {**found, "slots": int(capacity.usable[number])}
+
+    def _charges(self) -> dict[tuple[str, str, str], int]:
+        return {
+            (name, resource, owner): sum(amounts)
+            for (name, resource, owner), amounts in self.state.limits.in_use().items()
+        }
+
+
+def free_of(model: Model, host: Host) -> dict[str, int]:
+    """
+    Return what a host has left as everybody sees it.
+    """
+    live = [job for job in model.live() if job.got and host.name in job.got.tasks]
+    used = sum(job.got.tasks[host.name] for job in live if job.got)
+    found = {"slots": max(0, host.slots - used) if model.is_open(host) else 0}
+    for name, total in host.totals.items():
+        charged = unused = 0
+        for job in live:
+            reserved = job.got.amounts[host.name].get(name, 0) if job.got else 0
+            actual = job.actual.get(host.name, {}).get(name, 0)
+            if reserved and not (job.aside and model.is_released(name)):
+                charged += max(reserved, actual)
+                unused += max(0, reserved - actual)
+        left = total - charged
+        if name == MEM and name in host.load:
+            left = min(left, host.load[name] - unused)
+        found[name] = max(0, left)
+    return found
+
+
+def charges_of(model: Model) -> dict[tuple[str, str, str], int]:
+    """
+    Return what each bound charges each owner, over all hosts.
+    """
+    found: dict[tuple[str, str, str], int] = {}
+    for bound in bounds_of(model):
+        for job in model.live():
+            owner = bound.owner_of(job.ask.user, job.queue)
+            is_free = job.aside and job.stopped_for and not bound.counts_stopped
+            if owner is None or job.got is None or is_free:
+                continue
+            hosts = bound.hosts or ()
+            on = [(host,) for host in hosts] if bound.each_host else [bound.hosts]
+            milli = sum(taken_of(job.got, bound.resource, each) for each in on)
+            if milli:
+                key = (bound.name, bound.resource, owner)
+                found[key] = found.get(key, 0) + milli
+    return found

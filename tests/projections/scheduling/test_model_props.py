@@ -1,0 +1,388 @@
+"""
+The real core and the obvious slow scheduler decide alike, whatever happens to a small cluster.
+
+``XCE_MODEL_EXAMPLES`` and ``XCE_MODEL_STEPS`` make the run longer.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from domain.amounts import MEM
+from projections.scheduling import own_view, session
+from projections.scheduling.budgets import Budget
+from projections.scheduling.limits import Limits
+from replay.engine import Engine
+from tests.builders import MB_MILLI, SECOND_US
+from tests.model import LIVE, MILLI, Ask, Host, Job, Limit, Need, Queue, Rules
+from tests.projections.scheduling.modelled import GRACE_US, Pair
+
+EXAMPLES = int(os.environ.get("XCE_MODEL_EXAMPLES", "150"))
+STEPS = int(os.environ.get("XCE_MODEL_STEPS", "50"))
+SETTINGS = settings(max_examples=EXAMPLES, stateful_step_count=STEPS)
+FINDING = settings(
+    max_examples=1_000,
+    stateful_step_count=STEPS,
+    phases=[Phase.generate],
+    report_multiple_bugs=False,
+    derandomize=True,
+    database=None,
+)
+
+QUEUES = {
+    "lo": Queue("lo", 10, preemptible_by=("mid", "hi")),
+    "mid": Queue("mid", 50, preys=("lo",), preemptible_by=("hi",)),
+    "hi": Queue("hi", 90, preys=("lo", "mid")),
+    "plain": Queue("plain", 50),
+}
+ANY = st.integers(0, 99)
+USERS = st.sampled_from(["u1", "u2"])
+QUEUE_NAMES = st.sampled_from(sorted(QUEUES))
+HOSTS = st.builds(
+    lambda slots, mem, scratch, flags: ("", slots, mem, scratch, flags),
+    st.sampled_from([0, 1, 2, 2, 3, 4]),
+    st.sampled_from([0, 100, 200, 400]),
+    st.sampled_from([0, 0, 2, 4]),
+    st.sampled_from([(), ("fast",)]),
+)
+PERS = st.sampled_from(["task", "host"])
+MEMORY = st.builds(Need, st.sampled_from([50, 90, 150]).map(lambda mb: mb * MB_MILLI), PERS)
+SCRATCH = st.builds(Need, st.sampled_from([MILLI, 2 * MILLI]), PERS)
+LICENCES = st.builds(Need, st.sampled_from([MILLI, 2 * MILLI]), st.sampled_from(["job", "task"]))
+NEEDS = st.one_of(
+    st.just({}),
+    st.just({}),
+    st.fixed_dictionaries(
+        {}, optional={MEM: MEMORY, "scratch": SCRATCH, "lic": LICENCES, "tok": LICENCES}
+    ),
+)
+SIZES = st.sampled_from([(1, 1), (1, 1), (1, 1), (1, 3), (2, 2), (2, 3), (3, 3), (4, 5)])
+SPANS = st.sampled_from([("", 0)] * 6 + [("hosts", 0), ("ptile", 1), ("ptile", 2)])
+ASKS = st.builds(
+    lambda user, queue, size, needs, flags, span, more, priority: Ask(
+        user, queue, *size, needs, flags, *span, *more, priority
+    ),
+    USERS,
+    st.sampled_from(["lo", "lo", "mid", "hi", "hi", "plain"]),
+    SIZES,
+    NEEDS,
+    st.sampled_from([()] * 5 + [("fast",)]),
+    SPANS,
+    st.sampled_from([(False,)] * 7 + [(True,)]),
+    st.integers(0, 2),
+)
+RULES = st.builds(
+    Rules,
+    is_strict=st.sampled_from([False, False, True]),
+    chain=st.sampled_from([("parjob", "fill"), ("fill",), ("parjob",)]),
+    grace_us=st.just(GRACE_US),
+    released=st.sampled_from([(), (), (MEM,)]),
+)
+BOUNDS = st.sampled_from([None, None, 0, 1, 2, 3, 5])
+AMOUNTS = st.one_of(
+    st.tuples(st.sampled_from(["jobs", "slots", "tasks"]), st.integers(0, 4).map(MILLI.__mul__)),
+    st.tuples(st.just(MEM), st.sampled_from([60, 150, 300]).map(MB_MILLI.__mul__)),
+    st.tuples(st.just("lic"), st.integers(1, 2).map(MILLI.__mul__)),
+)
+SCOPES = st.sampled_from([None, None, ("some", False), ("some", True), ("all", True)])
+FREE = st.sampled_from([0, 80, 200, 400]).map(MB_MILLI.__mul__)
+
+
+class Twice(RuleBasedStateMachine):
+    """
+    Do everything to the real scheduler and to the model, and see that they don't differ.
+    """
+
+    @initialize(
+        rules=RULES,
+        hosts=st.lists(HOSTS, min_size=1, max_size=3),
+        licences=st.tuples(st.integers(0, 3), st.integers(1, 3)),
+    )
+    def begin(self, rules: Rules, hosts: list[Any], licences: tuple[int, int]) -> None:
+        self.pair = Pair(rules)
+        for queue in QUEUES.values():
+            self.pair.queue(replace(queue))
+        self.pair.licence("lic", licences[0], is_released=True)
+        self.pair.licence("tok", licences[1], is_released=False)
+        for host in hosts:
+            self.join(host)
+
+    # -- what is there
+
+    def join(self, host: Any) -> None:
+        _, slots, mem_mb, scratch, flags = host
+        totals = {MEM: mem_mb * MB_MILLI} if mem_mb else {}
+        if scratch:
+            totals["scratch"] = scratch * MILLI
+        self.pair.host(Host(f"h{len(self.pair.model.hosts)}", slots, totals, flags))
+
+    def a_host(self, pick: int) -> Host:
+        hosts = list(self.pair.model.hosts.values())
+        return hosts[pick % len(hosts)]
+
+    def jobs(self, *states: str) -> list[Job]:
+        """
+        Return the jobs in some states, those that nobody wants ended yet.
+        """
+        return [job for job in self.pair.model.jobs.values() if job.state in states]
+
+    def on_job(self, pick: int, kind: str, *states: str, **more: Any) -> None:
+        jobs = self.jobs(*states)
+        if jobs:
+            self.pair.command(kind, jobs[pick % len(jobs)], **more)
+
+    # -- what users do
+
+    @rule(asks=st.lists(ASKS, min_size=1, max_size=3), is_held=st.integers(0, 9))
+    def submit(self, asks: list[Ask], is_held: int) -> None:
+        for ask in asks:
+            self.pair.submit(ask, is_held=is_held == 9)
+
+    @rule(asks=st.lists(ASKS, min_size=1, max_size=4))
+    def submit_and_decide(self, asks: list[Ask]) -> None:
+        self.submit(asks, 0)
+        self.session()
+
+    @rule(ask=ASKS, begin=st.integers(0, 300), pick=ANY, form=st.integers(0, 5))
+    def submit_for_later(self, ask: Ask, begin: int, pick: int, form: int) -> None:
+        known = sorted(self.pair.model.jobs)
+        if known and form < 5:
+            one, two = known[-1 - pick % len(known)], known[-1 - pick // 7 % len(known)]
+            ask.depends = (
+                ("done", one),
+                ("ended", one),
+                ("not", ("done", one)),
+                ("and", ("ended", one), ("done", two)),
+                ("or", ("done", one), ("not", ("ended", two))),
+            )[form]
+        else:
+            ask.begin_us = self.pair.model.now_us + begin * SECOND_US
+        self.pair.submit(ask, is_held=False)
+
+    @rule(ask=ASKS)
+    def submit_rerunnable(self, ask: Ask) -> None:
+        ask.is_rerunnable = True
+        self.pair.submit(ask, is_held=False)
+        self.session()
+
+    @rule(pick=ANY)
+    def hold(self, pick: int) -> None:
+        self.on_job(pick, "hold", "PEND")
+
+    @precondition(lambda self: self.jobs("PSUSP"))
+    @rule(pick=ANY)
+    def lift(self, pick: int) -> None:
+        self.on_job(pick, "lift", "PSUSP")
+
+    @rule(pick=ANY)
+    def kill(self, pick: int) -> None:
+        jobs = [job for job in self.jobs("PEND", "PSUSP", *LIVE) if not job.is_unwanted]
+        if jobs:
+            self.pair.command("kill", jobs[pick % len(jobs)])
+
+    @rule(pick=ANY)
+    def requeue(self, pick: int) -> None:
+        jobs = [job for job in self.jobs("RUN", "USUSP", "SSUSP") if not job.back_why]
+        if jobs:
+            self.pair.command("requeue", jobs[pick % len(jobs)])
+
+    @rule(pick=ANY)
+    def stop(self, pick: int) -> None:
+        jobs = [job for job in self.jobs("RUN", "SSUSP") if not job.stop_wanted]
+        if jobs:
+            self.pair.command("stop", jobs[pick % len(jobs)])
+
+    @rule(pick=ANY)
+    def go_on(self, pick: int) -> None:
+        jobs = [job for job in self.jobs("USUSP", "RUN") if job.stop_wanted]
+        if jobs:
+            self.pair.command("go_on", jobs[pick % len(jobs)])
+
+    @rule(pick=ANY, queue=QUEUE_NAMES)
+    def switch(self, pick: int, queue: str) -> None:
+        self.on_job(pick, "switch", "PEND", "RUN", queue=queue)
+
+    @rule(pick=ANY, to_top=st.booleans())
+    def move(self, pick: int, to_top: bool) -> None:
+        self.on_job(pick, "move", "PEND", to_top=to_top)
+
+    # -- what administrators do
+
+    @rule(name=QUEUE_NAMES, slots=BOUNDS, user_slots=BOUNDS, host_slots=BOUNDS, jobs=BOUNDS)
+    def bound_queue(self, name: str, **bounds: Any) -> None:
+        self.pair.queue(replace(self.pair.model.queues[name], **bounds))
+
+    @rule(name=QUEUE_NAMES, is_active=st.booleans(), most=st.sampled_from([None, 1]))
+    def turn_queue(self, name: str, is_active: bool, most: int | None) -> None:
+        queue = self.pair.model.queues[name]
+        self.pair.queue(replace(queue, is_active=is_active, priority_max=most))
+
+    @rule(user=USERS, slots=BOUNDS)
+    def bound_user(self, user: str, slots: int | None) -> None:
+        self.pair.user(user, slots)
+
+    @rule(
+        name=st.sampled_from(["l1", "l2"]),
+        amount=AMOUNTS,
+        users=SCOPES,
+        queues=SCOPES,
+        hosts=SCOPES,
+    )
+    def limit(self, name: str, amount: tuple[str, int], **scopes: Any) -> None:
+        some = {"users": ("u1",), "queues": ("lo", "hi"), "hosts": ("h0", "h1")}
+        every = {"users": ("u1", "u2"), "queues": tuple(QUEUES), "hosts": ("h0", "h1", "h2", "h3")}
+        given: dict[str, Any] = {}
+        for kind, scope in scopes.items():
+            if scope is not None:
+                given[kind] = (some if scope[0] == "some" else every)[kind]
+                given[f"each_{kind[:-1]}"] = scope[1]
+        self.pair.limit(name, Limit(*amount, **given))
+
+    @rule(name=st.sampled_from(["l1", "l2"]))
+    def unlimit(self, name: str) -> None:
+        if name in self.pair.model.limits:
+            self.pair.unlimit(name)
+
+    @rule(pick=ANY, is_closed=st.booleans())
+    def close(self, pick: int, is_closed: bool) -> None:
+        host = self.a_host(pick)
+        if host.is_closed != is_closed:
+            self.pair.close(host, is_closed=is_closed)
+
+    @precondition(lambda self: len(self.pair.model.hosts) < 4)
+    @rule(host=HOSTS)
+    def one_more_host(self, host: Any) -> None:
+        self.join(host)
+
+    # -- what workers and time do
+
+    @rule(pick=ANY)
+    def lose(self, pick: int) -> None:
+        self.pair.lose(self.a_host(pick))
+
+    @rule(pick=ANY, free=FREE, used=st.lists(FREE, max_size=3))
+    def report(self, pick: int, free: int, used: list[int]) -> None:
+        host = self.a_host(pick)
+        on_host = [
+            job.number
+            for job in self.jobs(*LIVE)
+            if job.got is not None and host.name in job.got.tasks
+        ]
+        self.pair.report(host, free, dict(zip(on_host, used, strict=False)))
+
+    @rule(pick=ANY)
+    def started(self, pick: int) -> None:
+        jobs = [job for job in self.jobs("RUN") if job.is_new]
+        if jobs:
+            self.pair.started(jobs[pick % len(jobs)])
+
+    def ordered(self) -> list[Job]:
+        return [job for job in self.jobs(*LIVE) if job.order in ("suspend", "resume")]
+
+    @precondition(lambda self: self.ordered())
+    @rule(pick=ANY)
+    def confirm(self, pick: int) -> None:
+        jobs = self.ordered()
+        self.pair.confirm(jobs[pick % len(jobs)])
+
+    @precondition(lambda self: self.ordered())
+    @rule()
+    def confirm_all_and_decide(self) -> None:
+        for job in self.ordered():
+            self.pair.confirm(job)
+        self.session()
+
+    @rule(pick=ANY, exit_code=st.sampled_from([0, 0, 1]))
+    def finish(self, pick: int, exit_code: int) -> None:
+        jobs = self.jobs(*LIVE)
+        if jobs:
+            self.pair.finish(jobs[pick % len(jobs)], exit_code)
+
+    @rule(pick=ANY)
+    def finish_and_decide(self, pick: int) -> None:
+        self.finish(pick, 0)
+        self.session()
+
+    @rule(seconds=st.sampled_from([1, 50, 200, 600]))
+    def pass_time(self, seconds: int) -> None:
+        self.pair.model.now_us += seconds * SECOND_US
+
+    @rule()
+    def session(self) -> None:
+        self.pair.session()
+
+    @invariant()
+    def everything_is_alike(self) -> None:
+        if hasattr(self, "pair"):
+            self.pair.compare()
+
+    def teardown(self) -> None:
+        if hasattr(self, "pair") and self.pair.is_alike:
+            self.pair.session()
+            again = Engine.recover(self.pair.log)
+            assert again.core.snapshot() == self.pair.engine.core.snapshot()
+
+
+@pytest.mark.slow
+def test_safety_the_core_decides_as_the_obvious_slow_scheduler() -> None:
+    """
+    What is fast and grouped and kept incrementally decides as rules that anybody can read.
+    """
+    run_state_machine_as_test(Twice, settings=SETTINGS)
+
+
+def always_ready(*arguments: Any) -> None:
+    """
+    Keep nobody back for a begin time or a dependency.
+    """
+
+
+def one_slot_more(self: Limits, budget: Budget) -> Any:
+    """
+    Leave one unit more of every bound than there is.
+    """
+    return BALANCE(self, budget) + 1_000
+
+
+def held_for_nobody(*arguments: Any) -> None:
+    """
+    Hold nothing for preemptors.
+    """
+
+
+BALANCE = Limits.balance
+SABOTAGES: dict[str, tuple[object, str, Any]] = {
+    "readiness": (session, "kept_back", always_ready),
+    "limits": (Limits, "balance", one_slot_more),
+    "holds": (own_view, "hold", held_for_nobody),
+}
+"""What is sabotaged: where, which rule, and what stands in its place."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SABOTAGES)
+def test_sabotage_another_rule_in_the_core_is_caught(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    A comparison that another rule passes would prove nothing.
+    """
+    place, rule, other = SABOTAGES[name]
+    monkeypatch.setattr(place, rule, other)
+
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(Twice, settings=FINDING)

@@ -57,6 +57,8 @@ class ClusterSettings(Value):
         default_project: The project of a job that names none, and whose queue and group name none.
         queue_resreq: Whether a queue's requirement means nothing, or what LSF has it mean.
         preemption: How jobs may suspend others.
+        parallel_sched_by_slot: Whether a parallel job may have all slots of a host; otherwise at
+            most as many as the host has processors.
     """
 
     name: Name
@@ -79,3 +81,4 @@ class ClusterSettings(Value):
     default_project: str = ""
     queue_resreq: QueueResreq = QueueResreq.IGNORE
     preemption: Preemption = Preemption()
+    parallel_sched_by_slot: bool = True

@@ -29,6 +29,7 @@ class ReasonCode(StrEnum):
     JOB_PRE_EXEC = "JOB_PRE_EXEC"
     QUE_PRE_FAIL = "QUE_PRE_FAIL"
     USER_STOP = "USER_STOP"
+    ADMIN_STOP = "ADMIN_STOP"
     JOB_BEHIND = "JOB_BEHIND"
     JOB_START_TIME = "JOB_START_TIME"
     JOB_DEPEND = "JOB_DEPEND"
@@ -70,6 +71,7 @@ class ReasonCode(StrEnum):
     HOST_USR_JLIMIT = "HOST_USR_JLIMIT"
     HOST_NONEXCLUSIVE = "HOST_NONEXCLUSIVE"
     HOST_EXCLUSIVE = "HOST_EXCLUSIVE"
+    HOST_JOB_SSUSP = "HOST_JOB_SSUSP"
     SBD_JOB_REQUEUE = "SBD_JOB_REQUEUE"
     JOB_NO_SPAN = "JOB_NO_SPAN"
     JOB_SPREAD_TASK = "JOB_SPREAD_TASK"
@@ -92,7 +94,8 @@ TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.JOB_MODIFY: "changed, not considered since",
     ReasonCode.USER_RESUME: "its hold was lifted, not considered since",
     ReasonCode.JOB_NEW: "new job, not yet considered",
-    ReasonCode.USER_STOP: "held by its user or an administrator",
+    ReasonCode.USER_STOP: "held by its user",
+    ReasonCode.ADMIN_STOP: "held by an administrator, who must resume it",
     ReasonCode.JOB_BEHIND: "an earlier job of the list can't start yet and holds this one back",
     ReasonCode.JOB_START_TIME: "it has a start time in the future",
     ReasonCode.JOB_DEPEND: "its dependency isn't satisfied yet",
@@ -127,6 +130,7 @@ TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.HOST_RES_REQ: "the host doesn't match the job's select",
     ReasonCode.HOST_SCHED_TYPE: "not of the submission host's type",
     ReasonCode.HOST_USR_SPEC: "not among the hosts asked for",
+    ReasonCode.HOST_JOB_SSUSP: "its free slots are kept for a suspended job that comes first",
     ReasonCode.HOST_QUE_MEMB: "not among the queue's hosts",
     ReasonCode.QUE_HOST_JLIMIT: "the queue's limit on the host is reached",
     ReasonCode.QUE_PROC_JLIMIT: "the queue's limit for each processor of the host is reached",

@@ -160,6 +160,21 @@ class Budget:
         return f"{self.rule.name}:{self.rule.resource}{owner}"
 
 
+BY_PROCESSOR: Final = Budget(
+    Rule(
+        name="processors of the host",
+        resource=SLOTS,
+        most_milli=MILLI,
+        codes=Codes(ReasonCode.HOST_SLOTS, ReasonCode.HOST_SLOTS),
+        hosts=EACH,
+        basis=Basis.PER_PROCESSOR,
+    ),
+    owner="",
+)
+"""What one parallel job may have of a host where jobs are scheduled by processors: it bounds each
+job by itself, so nobody is ever charged to it."""
+
+
 class Rules:
     """
     Know every rule, and which budgets a job is charged to.

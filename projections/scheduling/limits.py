@@ -373,7 +373,7 @@ class Limits:
     ) -> PendReason | None:
         """
         Return which budget of the whole job can't hold its least need, None when all do; of several
-        of one rank the one that has least left.
+        of one rank the one that has least left, of equal ones the one that allows least in all.
 
         Args:
             request: What is asked for.
@@ -381,15 +381,16 @@ class Limits:
             is_empty: As if nothing were in use.
             headroom: What is left of a budget on some ground; as it is when None.
         """
-        found: tuple[int, int, int] | None = None
+        found: tuple[int, int, int, int] | None = None
         needs = self.needs_of(request, ranks, is_empty=is_empty)
         for place, budget, here, least in needs:
             left = here if headroom is None else headroom(budget)
             if isinstance(left, int) and least > left:
-                found = min(found or (9, 0, 0), (budget.rule.rank, left, place))
+                most = self._most_in_all(budget.rule)
+                found = min(found or (9, 0, 0, 0), (budget.rule.rank, left, most, place))
         if found is None:
             return None
-        budget = request.budgets[found[2]]
+        budget = request.budgets[found[-1]]
         least = least_need(request, budget.rule.resource, is_empty=is_empty)
         return reason_of(budget.rule, request, least)
 

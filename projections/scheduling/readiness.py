@@ -79,6 +79,19 @@ def kept_back(state: State, job: JobRecord, now_us: int) -> PendReason | None:
     return None if verdict is Verdict.TRUE else PendReason(code=ReasonCode.JOB_DEPEND)
 
 
+def told_before_readiness(state: State, job: JobRecord) -> PendReason | None:
+    """
+    Return the cause that LSF tells before a begin time or a dependency: that the queue has no slot
+    left, or that its window closes too soon; None when neither holds.
+
+    Nothing is decided by it: it says what people are shown of a job that waits for more than one.
+    """
+    if state.bounds_nothing(job.spec):
+        return None
+    short = state.limits.short_of(state.request_of(job), range(QUEUE_RANK, QUEUE_RANK + 1))
+    return short or _closes_too_soon(state, job, state.session_us)
+
+
 def kept_from_starting(state: State, job: JobRecord, now_us: int) -> PendReason | None:
     """
     Return why a job that may be tried can't start now whatever the hosts have, None when it can.
@@ -150,15 +163,22 @@ def _too_late(state: State, job: JobRecord, now_us: int) -> PendReason | None:
     """
     Return why a job couldn't finish in time if it started now, None when it could.
     """
+    closes = _closes_too_soon(state, job, now_us)
+    if closes is not None:
+        return closes
+    limit, deadline = state.run_limit_us(job), job.spec.deadline_us
+    if deadline is not None and limit is not None and now_us + limit > deadline:
+        return PendReason(code=ReasonCode.JOB_MISS_DEADLINE)
+    return None
+
+
+def _closes_too_soon(state: State, job: JobRecord, now_us: int) -> PendReason | None:
     limit = state.run_limit_us(job)
     queue = state.queue_of(job).spec
     if queue.run_windows is not None and not queue.ignore_deadline and limit is not None:
         closes = next_change_us(queue.run_windows, now_us)
         if closes is not None and now_us + limit > closes:
             return PendReason(code=ReasonCode.QUE_WINDOW_WILL_CLOSE, detail=job.spec.queue)
-    deadline = job.spec.deadline_us
-    if deadline is not None and limit is not None and now_us + limit > deadline:
-        return PendReason(code=ReasonCode.JOB_MISS_DEADLINE)
     return None
 
 

@@ -35,7 +35,7 @@ from domain.resreq.syntax import (
 )
 from domain.resreq.tasks import TaskRange, task_counts
 from domain.resreq.verdicts import LOCAL_TYPE, is_static, with_default_type
-from projections.scheduling.budgets import Budget
+from projections.scheduling.budgets import BY_PROCESSOR, Budget
 
 MILLI = 1000
 WHOLE_FIRST: Final = ("parjob", "fill")
@@ -313,7 +313,11 @@ def request_of(asking: Asking, settings: ClusterSettings, catalogue: Catalogue) 
         hosts_max=asking.hosts_max,
         is_bare=is_simple and is_counted and not is_restricted and _is_bare(one),
         is_volatile=bool(
-            asking.budgets or not is_simple or is_restricted or _is_volatile(one, settings)
+            one.budgets
+            or asking.budgets
+            or not is_simple
+            or is_restricted
+            or _is_volatile(one, settings)
         ),
         is_timed=any(branch.delay_us for branch in branches),
         queue_hosts=asking.queue_hosts,
@@ -387,7 +391,7 @@ class _Builder:
             span=span,
             order=primary.order,
             same=primary.same,
-            budgets=self.budgets(usages),
+            budgets=(*self.budgets(usages), *self._by_processor(tasks)),
         )
 
     def budgets(self, usages: tuple[Usage, ...]) -> tuple[Budget, ...]:
@@ -402,6 +406,15 @@ class _Builder:
             if (budget.rule.hosts is not None or budget.rule.resource != JOBS)
             and (budget.rule.is_counted or budget.rule.resource in taken)
         )
+
+    def _by_processor(self, tasks: TaskRange) -> tuple[Budget, ...]:
+        """
+        Return what bounds a parallel job to the processors of a host, where anything does.
+        """
+        is_bound = not self.settings.parallel_sched_by_slot and (
+            tasks.most > 1 or self.asking.spec.tasks_max > 1
+        )
+        return (BY_PROCESSOR,) if is_bound else ()
 
     def conditions(self, select: Expr | None) -> tuple[Condition, ...]:
         """

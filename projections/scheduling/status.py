@@ -9,7 +9,10 @@ import numpy as np
 from domain.ids import queue_stream
 from domain.job_states import JobState
 from domain.reasons import PendReason, ReasonCode
-from projections.scheduling.placement.shortages import status_reasons
+from projections.scheduling.capacity import Column, Mask
+from projections.scheduling.holds import slots_of
+from projections.scheduling.placement.shortages import spans_of, status_reasons
+from projections.scheduling.readiness import can_never_start, told_before_readiness
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 
@@ -78,6 +81,14 @@ def blocker_of(state: State, job: JobRecord) -> JobRecord | None:
     return stored.jobs.get(stream)
 
 
+def code_of_hold(job: JobRecord) -> ReasonCode:
+    """
+    Return the reason of a held job: who stopped it, itself where nobody did after its submission.
+    """
+    by_other = job.stop_actor not in (None, job.spec.user)
+    return ReasonCode.ADMIN_STOP if by_other else ReasonCode.USER_STOP
+
+
 def why_waiting(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, ...]]:
     """
     Return whether a waiting job can never start as things are, and every recorded reason why it
@@ -87,15 +98,79 @@ def why_waiting(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, .
     yet.
     """
     if job.state is JobState.PSUSP:
-        return False, (PendReason(code=ReasonCode.USER_STOP),)
+        return False, (PendReason(code=code_of_hold(job)),)
     if not state.queue_of(job).spec.is_active:
         return False, (PendReason(code=ReasonCode.QUE_INACT, detail=job.spec.queue),)
     if not state.windows_open.get(job.spec.queue, True):
         return False, (PendReason(code=ReasonCode.QUE_WINDOW, detail=job.spec.queue),)
     blocker = blocker_of(state, job)
+    sooner = told_before_readiness(state, job) if job.stream in state.unready else None
+    if sooner is not None:
+        return can_never_start(state, job), (sooner,)
     if job.reason_set:
         kept = state.stored.reason_sets[job.reason_set]
-        return kept.never, kept.reasons
+        return kept.never, _with_suspended(state, job, kept.reasons)
     if blocker is not None and blocker is not job:
         return False, (PendReason(code=ReasonCode.JOB_BEHIND, detail=f"job {blocker.job_id}"),)
     return False, (PendReason(code=ReasonCode(job.fresh)),)
+
+
+def _with_suspended(
+    state: State, job: JobRecord, reasons: tuple[PendReason, ...]
+) -> tuple[PendReason, ...]:
+    """
+    Return reasons in which hosts that are short of slots only because of what suspended jobs keep
+    say so.
+    """
+    if not any(victim.is_aside for victim in state.victims.values()):
+        return reasons
+    keeping = _kept_for_suspended(state, job)
+    found = []
+    for reason in reasons:
+        hosts = [
+            number
+            for span in reason.hosts
+            for number in range(span.first, span.first + span.hosts)
+            if keeping[number]
+        ]
+        if reason.code is not ReasonCode.HOST_SLOTS or not hosts:
+            found.append(reason)
+            continue
+        numbers = np.array(hosts, np.int64)
+        nothing = np.zeros(state.capacity.hosts, np.int64)
+        code = ReasonCode.HOST_JOB_SSUSP
+        found.append(PendReason(code=code, hosts=spans_of(numbers, nothing)))
+        rest = tuple(
+            each.model_copy(update={"first": number, "hosts": 1})
+            for each in reason.hosts
+            for number in range(each.first, each.first + each.hosts)
+            if not keeping[number]
+        )
+        if rest:
+            found.append(reason.model_copy(update={"hosts": rest}))
+    return tuple(found)
+
+
+def _kept_for_suspended(state: State, job: JobRecord) -> Mask:
+    """
+    Return the hosts that have free slots, which suspended jobs of as high a queue keep.
+    """
+    capacity, own = state.capacity, state.queue_of(job).spec.priority
+    kept = np.zeros(capacity.hosts, np.int64)
+    preys = state.preys_of(job.spec.queue)
+    for victim in state.victims.values():
+        if not victim.is_aside or victim.allocation is None or victim.spec.queue in preys:
+            continue
+        if state.queue_of(victim).spec.priority >= own:
+            kept += slots_of(state, victim.allocation)
+    running = capacity.used - _slots_aside(state)
+    is_kept: Mask = (kept > 0) & (running < capacity.slots)
+    return is_kept
+
+
+def _slots_aside(state: State) -> Column:
+    total = np.zeros(state.capacity.hosts, np.int64)
+    for victim in state.victims.values():
+        if victim.is_aside and victim.allocation is not None:
+            total += slots_of(state, victim.allocation)
+    return total

@@ -18,7 +18,7 @@ from projections.scheduling.pickers.lists import PickerLists
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
-from projections.scheduling.status import status_of_hosts
+from projections.scheduling.status import code_of_hold, status_of_hosts
 from projections.scheduling.trace import (
     DecisionTrace,
     Key,
@@ -251,7 +251,7 @@ class SessionTracing:
     def _why_not(self, job: JobRecord, *, is_complete: bool) -> Outcome:
         state = self._state
         if job.state is not JobState.PEND:
-            return _not_tried(ReasonCode.USER_STOP)
+            return _not_tried(code_of_hold(job))
         if job.kill_actor is not None:
             return Outcome(Verdict.NOT_TRIED, why="it is to be ended")
         if job.stream in state.unready:

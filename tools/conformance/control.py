@@ -16,6 +16,7 @@ from tools.conformance.schedule import MakeTrial, with_defaults
 from tools.conformance.trial import NotYet, Trial
 from tools.conformance.values import (
     Fields,
+    Malformed,
     Vector,
     cases_of,
     differing,
@@ -32,6 +33,9 @@ UNTIL_NEXT_CYCLE: Final = frozenset({"JOB_NEW", "JOB_REQUEUED", "JOB_SWITCH", "J
 """Reasons that hold until the next cycle: it isn't held before they are looked at."""
 
 SEEN_ELSEWHERE: Final = frozenset({"killed_at", "hold_variant", "position"})
+SWITCHED_AT: Final = 7
+"""A later minute than that of the submission, so that it shows whether a switch counts as one."""
+
 """Expectations that aren't looked at once everything has happened."""
 
 NOT_ACTIONS: Final = frozenset({"by", "at", "expect", "cycle"})
@@ -95,6 +99,23 @@ def _of_case(case: Fields, make_trial: MakeTrial) -> list[str]:
         if "submit" in job:
             trial.go_to(whole_of(job["submit"]))
         trial.submit(job)
+    expect = mapping_of(case.get("expect"))
+    if "position" in expect:
+        trial.go_to(SWITCHED_AT)
+    found = _carried_out(trial, case)
+    if "position" in expect:
+        found += _place_differences(trial, text_of(expect["position"]))
+    for option, state in mapping_of(expect.get("hold_variant")).items():
+        found += _requeue_differences(case, make_trial, option, state)
+    if "killed_at" in expect:
+        found += _kill_differences(trial, whole_of(expect["killed_at"]))
+    return found + _compared(trial, case, expect)
+
+
+def _carried_out(trial: Trial, case: Fields) -> list[str]:
+    """
+    Let the actions and steps of a case happen; return what differs from what is expected meanwhile.
+    """
     found = []
     for action in [*mappings_of(case.get("actions")), *_brief_action(case)]:
         _act(trial, action)
@@ -106,10 +127,15 @@ def _of_case(case: Fields, make_trial: MakeTrial) -> list[str]:
         trial.happen(step)
         trial.cycle()
         found += compare(mapping_of(step.get("expect")), trial.observe())
-    expect: Fields = mapping_of(case.get("expect"))
-    if "killed_at" in expect:
-        found += _kill_differences(trial, whole_of(expect["killed_at"]))
-    expect = {name: value for name, value in expect.items() if name not in SEEN_ELSEWHERE}
+    return found
+
+
+def _compared(trial: Trial, case: Fields, wanted: Fields) -> list[str]:
+    """
+    Return what differs once everything has happened.
+    """
+    found = []
+    expect = {name: value for name, value in wanted.items() if name not in SEEN_ELSEWHERE}
     if "over" in case and "code" in expect:
         # Of a job over its limit the number of the reason is meant, not an exit code.
         expect["term_number"] = expect.pop("code")
@@ -121,6 +147,35 @@ def _of_case(case: Fields, make_trial: MakeTrial) -> list[str]:
     if _needs_a_cycle(expect):
         trial.cycle()
     return found + compare(expect, trial.observe())
+
+
+def _place_differences(trial: Trial, position: str) -> list[str]:
+    """
+    Return what differs from the place that a switched job is expected to have among its equals.
+    """
+    if position != "as_new_submission":
+        raise Malformed(f"nothing is known of the position {position!r}")
+    seen = trial.observe()
+    return differing("counts from minute", SWITCHED_AT, seen.queued_min.get(seen.only_job()))
+
+
+def _requeue_differences(
+    case: Fields, make_trial: MakeTrial, option: str, state: object
+) -> list[str]:
+    """
+    Return what differs when jobs are put back with an option: they are in that state then.
+    """
+    actions: list[Fields] = []
+    names: list[str] = []
+    for action in mappings_of(case.get("actions")):
+        jobs = texts_of(action.get("brequeue"))
+        names += jobs
+        actions.append({**action, "brequeue": dict.fromkeys(jobs, option)} if jobs else action)
+    if not names:
+        raise Malformed("hold_variant is about a brequeue, and there is none")
+    expect = {"states": dict.fromkeys(names, state)}
+    varied = _of_case({**case, "actions": actions, "expect": expect}, make_trial)
+    return [f"with {option}: {line}" for line in varied]
 
 
 def _kill_differences(trial: Trial, minute: int) -> list[str]:

@@ -48,6 +48,9 @@ CONFIGURED: Final = ("closed_Lock", "closed_Wind")
 
 LOADS: Final = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it")
 
+SPACES: Final = ("swp", "tmp")
+"""What hosts have in MB beside memory, all of it free where a vector says how much."""
+
 OVER_US: Final = 10 * MINUTE_US
 OVER_LIMITS: Final[dict[str, dict[str, int]]] = {
     "memlimit": {"memory_kib": 1024},
@@ -60,14 +63,15 @@ OVER_LIMITS: Final[dict[str, dict[str, int]]] = {
 
 KNOWN_HOST: Final = {
     "name", "slots", "mem", "maxmem", "type", "model", "status", "ncpus", "bool", "str", "num",
-    "load_available", "JL_U",
+    "load_available", "JL_U", "load", *LOADS, *SPACES,
 }  # fmt: skip
 KNOWN_JOB: Final = {
     "id", "n", "R", "q", "m", "user", "sp", "project", "just_submitted", "submit", "W", "b", "x",
-    "w", "J", "rerunnable", "over", "hold",
+    "w", "J", "rerunnable", "over", "hold", "t", "We",
 }  # fmt: skip
 KNOWN_PARAMS: Final = {
-    "reserve_per_task", "accept_interval", "PREEMPT_FOR", "PREEMPTABLE_RESOURCES",
+    "reserve_per_task", "parallel_sched_by_slot", "accept_interval", "PREEMPT_FOR",
+    "PREEMPTABLE_RESOURCES",
     "NO_PREEMPT_FINISH_TIME", "NO_PREEMPT_RUN_TIME", "NO_PREEMPT_INTERVAL", "MAX_JOB_PREEMPT",
     "PREEMPT_DELAY", "cycle_seconds", "CPU_TIME_FACTOR", "RUN_TIME_FACTOR", "RUN_JOB_FACTOR",
     "COMMITTED_RUN_TIME_FACTOR", "HIST_HOURS", "ENABLE_HIST_RUN_TIME", "RUN_TIME_DECAY",
@@ -112,6 +116,7 @@ def settings_of(case: Fields) -> ClusterSettings:
         "default_host_type": "local",
         "memory_unit": "MB",
         "reserve_per_task": bool(params.get("reserve_per_task")),
+        "parallel_sched_by_slot": bool(params.get("parallel_sched_by_slot", True)),
         "accept_interval_us": whole_of(params.get("accept_interval", 0)) * CYCLE_US,
         "lost_jobs": "keep",
         "lost_grace_us": 0,
@@ -181,6 +186,10 @@ def host_of(host: Fields) -> JoinWorker:
     if host.get("load_available") is not False:
         total = whole_of(host.get("maxmem", host.get("mem", 16000)))
         resources.append(HostResource(name=MEM, total_milli=total * MB_MILLI, is_real=True))
+    for name in SPACES:
+        if name in host:
+            total = whole_of(host[name]) * MB_MILLI
+            resources.append(HostResource(name=name, total_milli=total, is_real=True))
     for name, value in mapping_of(host.get("num")).items():
         resources.append(HostResource(name=name, total_milli=parse_milli(text_of(value))))
     attributes = {"type": host.get("type", "LINUX"), "model": host.get("model", "M1")}
@@ -213,12 +222,15 @@ def host_settings_of(host: Fields) -> HostSettings:
 
 def load_of(host: Fields) -> tuple[Amount, ...]:
     """
-    Return what a host reports: its free memory where it isn't all, and load indices that are all
-    equal.
+    Return what a host reports: its free memory where it isn't all, and load indices, which are all
+    equal where the vector doesn't say.
     """
     if host.get("load_available") is False:
         return ()
-    load = [Amount(resource=name, milli=0) for name in LOADS]
+    told = {**host, **mapping_of(host.get("load"))}
+    load = [
+        Amount(resource=name, milli=parse_milli(text_of(told.get(name, 0)))) for name in LOADS
+    ]
     if "mem" in host and "maxmem" in host:
         load.append(Amount(resource=MEM, milli=whole_of(host["mem"]) * MB_MILLI))
     return tuple(load)
@@ -287,7 +299,10 @@ def job_of(job: Fields, name: str, case: Fields) -> JobSpec:
         user_priority=whole_of(job.get("sp", 0)),
         run_limit_us=OVER_US if over == "runlimit" else _minutes_us(job.get("W")),
         begin_us=_moment_us(job.get("b")),
-        deadline_us=BEGIN_US + OVER_US if over == "termination_deadline" else None,
+        run_estimate_us=_minutes_us(job.get("We")),
+        deadline_us=BEGIN_US + OVER_US
+        if over == "termination_deadline"
+        else _moment_us(job.get("t")),
         limits=JobLimits.model_validate(OVER_LIMITS[over]) if over in OVER_LIMITS else None,
         hold=bool(job.get("hold")),
         array=array,

@@ -27,6 +27,7 @@ from domain.commands import (
     LeaveWorker,
     MarkUnreachable,
     ModifyJob,
+    MoveJob,
     RequeueJob,
     ResumeJob,
     SetQueue,
@@ -140,10 +141,10 @@ class CoreTrial:
             name, spec = limit_of(limit)
             self._command(DefineLimit(limit=name, spec=spec))
         running = mappings_of(self.case.get("running"))
-        for job in sorted(running, key=_started_min_ago, reverse=True):
-            self.now_us = BEGIN_US - _started_min_ago(job) * MINUTE_US
+        for job in sorted(running, key=_started_us):
+            self.now_us = _started_us(job)
             self.run(job)
-        self.now_us = BEGIN_US
+        self.now_us = max(BEGIN_US, self.now_us)
         for job in mappings_of(self.case.get("suspended")):
             self._run_and_suspend(job)
         for name, code in mapping_of(self.case.get("ended")).items():
@@ -317,7 +318,7 @@ class CoreTrial:
                 action(each, value, by)
             except Refused as refused:
                 self.denied = isinstance(refused, Denied) or "administrator" in refused.rule
-                self.error = refused.rule
+                self.error = f"{refused.field}: {refused.rule}"
 
     def _actions(self) -> dict[str, Callable[[str, object, str], None]]:
         return {
@@ -329,6 +330,8 @@ class CoreTrial:
                 SwitchJob(job_id=self.ids[job], queue=text_of(value)), by
             ),
             "bmod": self._modify,
+            "btop": lambda job, _, by: self._order(MoveJob(job_id=self.ids[job], to="top"), by),
+            "bbot": lambda job, _, by: self._order(MoveJob(job_id=self.ids[job], to="bottom"), by),
             "exit": self._exit,
             "pre_exec": self._fail_before,
             "killed": lambda job, value, _: self._end(job, signal=whole_of(value)),
@@ -560,6 +563,14 @@ class CoreTrial:
 
 def _started_min_ago(job: Fields) -> int:
     return whole_of(job.get("started_min_ago", 0))
+
+
+def _started_us(job: Fields) -> int:
+    """
+    Return when a job that runs already was submitted and started.
+    """
+    minute = whole_of(job.get("submit", 0)) - _started_min_ago(job)
+    return BEGIN_US + minute * MINUTE_US
 
 
 def _longest_run_us(case: Fields) -> int:

@@ -97,6 +97,7 @@ def _see_job(state: State, name: str, record: JobRecord, seen: Observed) -> None
     least, most = values.tasks_min, values.tasks_max
     seen.tasks[name] = least if least == most else [least, most]
     seen.dependencies[name] = record.spec.dependency_text or None
+    seen.queued_min[name] = (record.queue_us - BEGIN_US) // MINUTE_US
     seen.submitted_min[name] = (record.submit_us - BEGIN_US) // MINUTE_US
 
 

@@ -62,6 +62,7 @@ class Observed:
         tasks: What each job asks for: a count, or the fewest and the most.
         dependencies: What each job waits for, as written, None for nothing.
         submitted_min: When each job was submitted, in minutes.
+        queued_min: Since when each counts among its equals, in minutes.
         order: Jobs that wait or run, in the order in which they are considered.
         reserved: The slots that each pending job has gathered, by host; so its memory in MB.
         estimated_start: When each of these starts, in minutes, None when nobody knows.
@@ -88,6 +89,7 @@ class Observed:
     tasks: dict[str, int | list[int]] = field(default_factory=dict)
     dependencies: dict[str, str | None] = field(default_factory=dict)
     submitted_min: dict[str, int] = field(default_factory=dict)
+    queued_min: dict[str, int] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
     reserved: dict[str, Shares] = field(default_factory=dict)
     reserved_mem: dict[str, Shares] = field(default_factory=dict)
@@ -105,6 +107,8 @@ class Observed:
             raise Malformed("there is no job to look at")
         return names[0] if len(names) == 1 else [*self.waiting, *self.shares, *names][0]
 
+
+SMALL_WORDS: Final = frozenset({"not", "in", "of", "is", "a", "the", "for", "no", "to"})
 
 Compare = Callable[[object, Observed], list[str]]
 
@@ -179,8 +183,10 @@ def waiting_differences(wanted: Fields, waiting: Waiting) -> list[str]:
     """
     Return what differs in why one job waits: its main reason, or the first code on each host named.
     """
-    if wanted.get("any"):
+    if wanted.get("any") is True:
         return []
+    if not {"main", "hosts"}.intersection(wanted):
+        raise Malformed(f"why a job waits is any, main or hosts, not {dict(wanted)!r}")
     if "main" in wanted:
         found = differing("main reason", wanted["main"], waiting.main)
         return found if waiting.main else [*found, f"hosts: {waiting.hosts}"]
@@ -253,12 +259,24 @@ def _keeps(expected: object, seen: Observed) -> list[str]:
     found = []
     for job, wanted in mapping_of(expected).items():
         kept = {"jobid": True, "submit_time": seen.submitted_min.get(job)}
-        found += differing(f"{job} keeps", dict(mapping_of(wanted)), kept)
+        asked = mapping_of(wanted)
+        unknown = sorted(set(asked) - set(kept))
+        if unknown:
+            raise Malformed(f"nothing is known of keeping {', '.join(unknown)}")
+        found += differing(f"{job} keeps", dict(asked), {name: kept[name] for name in asked})
     return found
 
 
 def _error(expected: object, seen: Observed) -> list[str]:
-    return [] if seen.error else [f"error: expected {expected!r}, found none"]
+    """
+    Compare an error that a vector calls by a name of its own: what the name speaks of, the message
+    must speak of too.
+    """
+    words = [word for word in text_of(expected).split("_") if word not in SMALL_WORDS]
+    missing = [word for word in words if word not in seen.error.lower()]
+    if seen.error and not missing:
+        return []
+    return [f"error: expected {expected!r}, found {seen.error or 'none'!r}"]
 
 
 def _ok(expected: object, seen: Observed) -> list[str]:

@@ -19,6 +19,7 @@ from replay.workloads.lsf_records import (
     tokens_of,
     wait_status_of,
 )
+from tools.conformance.core_view import code_of
 from tools.conformance.values import (
     Fields,
     Malformed,
@@ -123,7 +124,7 @@ def _of_reasons(case: Fields) -> list[str]:
         return _of_summary(mapping_of(given["jobs"]), expect)
     reasons = _reasons_of(given)
     counts = grouped(reasons)
-    codes = {reason.text(): reason.code.value for reason in reasons}
+    codes = {reason.text(): code_of(reason) for reason in reasons}
     found: dict[str, object] = {
         "order": [codes[words] for words, _ in counts],
         "counts": [count for _, count in counts],
@@ -145,11 +146,22 @@ def _reasons_of(given: Fields) -> list[PendReason]:
     reason.
     """
     if "main" in given:
-        return [PendReason(code=ReasonCode(text_of(given["main"])))]
+        return [_reason_of(text_of(given["main"]))]
     return [
-        PendReason(code=ReasonCode(code), hosts=_hosts(whole_of(count)))
+        _reason_of(text_of(code), hosts=_hosts(whole_of(count)))
         for code, count in mapping_of(given.get("hosts")).items()
     ]
+
+
+def _reason_of(code: str, hosts: tuple[HostSpan, ...] = ()) -> PendReason:
+    """
+    Return the reason that a vector's code stands for: ``HOST_RES_REQ``, ``HOST_JOB_RUSAGE(mem)``,
+    ``RES_LIMIT(name,what)``.
+    """
+    word, _, about = code.rstrip(")").partition("(")
+    name, is_limit, resource = about.rpartition(",")
+    detail = name if is_limit else ""
+    return PendReason(code=ReasonCode(word), resource=resource.lower(), detail=detail, hosts=hosts)
 
 
 def _hosts(count: int) -> tuple[HostSpan, ...]:

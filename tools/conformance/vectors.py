@@ -14,6 +14,7 @@ import yaml
 from domain.errors import Refused
 from tools.conformance import account, control, merge, parse, schedule, select, shown
 from tools.conformance.names import names_used
+from tools.conformance.shape import check_shape
 from tools.conformance.values import (
     LeftOut,
     Malformed,
@@ -103,6 +104,7 @@ def run_one(vector: Vector) -> Outcome:
     if run is None:
         return Outcome(vector, [f"there is no kind {vector.kind!r}"])
     try:
+        check_shape(vector)
         return Outcome(vector, run(vector))
     except LeftOut as reason:
         return Outcome(vector, left_out=str(reason))

@@ -30,7 +30,7 @@ from domain.events.jobs import (
     JobSwitched,
 )
 from domain.ids import job_stream_of, number_of_stream
-from domain.job_states import LIVE, JobState
+from domain.job_states import LIVE, WAITING, JobState
 from domain.jobs import ExitRules, JobSpec
 from projections.scheduling.apply.stops import give_order, note_victim
 from projections.scheduling.apply.transitions import move
@@ -121,10 +121,11 @@ def _stop_waiting(state: State, job: JobRecord, now_us: int) -> None:
 
 def held(state: State, stamped: Stamped, event: JobHeld) -> None:
     """
-    Keep a pending job back.
+    Keep a pending job back, and remember who did.
     """
     job = state.stored.jobs[stamped.stream]
     _stop_waiting(state, job, stamped.time_us)
+    job.stop_actor = stamped.actor
     move(state, job, JobState.PSUSP, stamped.time_us)
 
 
@@ -134,6 +135,7 @@ def hold_lifted(state: State, stamped: Stamped, event: JobHoldLifted) -> None:
     """
     job = state.stored.jobs[stamped.stream]
     job.excluded_hosts = ()
+    job.stop_actor = None
     state.wanted.pop(stamped.stream, None)
     move(state, job, JobState.PEND, stamped.time_us)
     job.fresh = "USER_RESUME"
@@ -372,10 +374,13 @@ def modified(state: State, stamped: Stamped, event: JobModified) -> None:
 
 def switched(state: State, stamped: Stamped, event: JobSwitched) -> None:
     """
-    Move the job to another queue.
+    Move the job to another queue, where one that waits comes behind its equals, as if it had just
+    been submitted.
     """
     job = state.stored.jobs[stamped.stream]
     job.fresh = "JOB_SWITCH"
+    if job.state in WAITING:
+        job.queue_us, job.place = stamped.time_us, 0
     _change(state, stamped, job, job.spec.model_copy(update={"queue": event.queue}))
 
 

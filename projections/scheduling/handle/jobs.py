@@ -167,7 +167,13 @@ def lift(state: State, command: LiftHold, actor: str) -> NewEvents:
     """
     job = state.job(command.job_id)
     _check_move(job, "hold lifted", "must be held for its hold to be lifted")
+    _check_may_resume(job, actor)
     return [(job.stream, JobHoldLifted())]
+
+
+def _check_may_resume(job: JobRecord, actor: str) -> None:
+    if job.stop_actor not in (None, job.spec.user) and actor == job.spec.user:
+        raise Refused("job_id", "was stopped by an administrator, who must resume it", job.job_id)
 
 
 def _check_move(job: JobRecord, happening: str, rule: str) -> None:
@@ -189,16 +195,19 @@ def kill(state: State, command: KillJob, actor: str) -> NewEvents:
 
 def stop(state: State, command: StopJob, actor: str) -> NewEvents:
     """
-    Hold a pending job, or ask to suspend a started one; stopping a stopped one changes nothing.
+    Hold a pending job, or ask to suspend a started one; stopping a stopped one changes nothing,
+    unless an administrator takes it over.
     """
     job = state.job(command.job_id)
     if job.state is JobState.PEND:
         return [(job.stream, JobHeld())]
-    if job.stop_actor is not None:
-        takes_over = actor != job.spec.user and job.stop_actor == job.spec.user
-        return [(job.stream, JobStopRequested())] if takes_over else []
+    is_by_other = actor != job.spec.user
     if job.state is JobState.PSUSP:
-        return []
+        takes_over = is_by_other and job.stop_actor in (None, job.spec.user)
+        return [(job.stream, JobHeld())] if takes_over else []
+    if job.stop_actor is not None:
+        takes_over = is_by_other and job.stop_actor == job.spec.user
+        return [(job.stream, JobStopRequested())] if takes_over else []
     _check_move(job, "stopped", "must be pending, running or suspended to be stopped")
     return [(job.stream, JobStopRequested())]
 
@@ -211,13 +220,13 @@ def resume(state: State, command: ResumeJob, actor: str) -> NewEvents:
     itself.
     """
     job = state.job(command.job_id)
-    if job.state is JobState.PSUSP:
-        return [(job.stream, JobHoldLifted())]
-    if job.stop_actor is None:
+    is_held = job.state is JobState.PSUSP
+    if job.stop_actor is None and not is_held:
         rule = "must be held or stopped by a user to be resumed"
         raise Refused("job_id", rule, f"{job.job_id} is {job.state.value}")
-    if job.stop_actor != job.spec.user and actor == job.spec.user:
-        raise Refused("job_id", "was stopped by an administrator, who must resume it", job.job_id)
+    _check_may_resume(job, actor)
+    if is_held:
+        return [(job.stream, JobHoldLifted())]
     return [(job.stream, JobResumeRequested())]
 
 

@@ -64,8 +64,8 @@ class Check:
 
 def checks_of(part: Part, usage: Usage, ground: Ground, tasks: int) -> list[Check]:
     """
-    Return what a host must have for a primary: what limits leave of it, slots, then each amount,
-    then each threshold.
+    Return what a host must have for a primary, in LSF's order of causes: what limits and queues
+    leave of it, slots, what one user may have there, then each amount, then each threshold.
 
     Args:
         part: The primary.
@@ -73,9 +73,11 @@ def checks_of(part: Part, usage: Usage, ground: Ground, tasks: int) -> list[Chec
         ground: What hosts have.
         tasks: Of how many tasks the job is, for amounts per job.
     """
+    budgets = list(_budgets(part, usage, ground, tasks))
     return [
-        *_budgets(part, usage, ground, tasks),
+        *(check for check in budgets if check.code is not ReasonCode.HOST_USR_JLIMIT),
         _slots(part, ground),
+        *(check for check in budgets if check.code is ReasonCode.HOST_USR_JLIMIT),
         *(_amount(need, ground, tasks) for need in usage.needs),
         *(_pooled(pooled, ground) for pooled in usage.pooled),
         *(_threshold(threshold, ground) for threshold in usage.thresholds),

@@ -317,6 +317,37 @@ def test_memory_counts_per_host_task_or_job(
 
 
 @BOTH
+@pytest.mark.parametrize(
+    ("tasks", "resreq", "by_slot", "expected"),
+    [
+        (6, "", True, "h1*6"),
+        (6, "", False, "h1*2 h2*4"),
+        (1, "", False, "h1*1"),
+        (7, "", False, ""),
+        (3, "span[hosts=1]", False, "h2*3"),
+        (4, "2*{ncpus>1} + 2*{ncpus>1}", False, "h1*2 h2*2"),
+    ],
+)
+def test_by_processors_a_parallel_job_has_no_more_tasks_than_processors(
+    plain: bool, tasks: int, resreq: str, by_slot: bool, expected: str
+) -> None:
+    """
+    The members of a compound are one job; a job of one task isn't bound.
+    """
+    scenario = cluster(
+        plain,
+        {"name": "h1", "slots": 8, "ncpus": "2"},
+        {"name": "h2", "slots": 8, "ncpus": "4"},
+        parallel_sched_by_slot=by_slot,
+        allocators=("fill",),
+    )
+    ask(scenario, "A", resreq, tasks)
+
+    said = scenario.session()[0]
+    assert (f"A dispatched: {expected}" if expected else "pended") in said
+
+
+@BOTH
 def test_alternatives_of_rusage_are_tried_from_the_left(plain: bool) -> None:
     """
     The first that can be satisfied is the reservation; the reasons of each are kept apart.

@@ -25,6 +25,7 @@ from domain.commands import (
     ModifyJob,
     RequeueJob,
     SetQueue,
+    StopJob,
     SwitchJob,
     WorkerReport,
 )
@@ -39,6 +40,7 @@ from projections.scheduling.status import why_waiting
 from tests.builders import SECOND_US, a_host, some_settings
 from tests.literal import literal_plugins
 from tests.projections.scheduling.policies import group, limit, project, queue
+from tests.projections.scheduling.preempting import queues, running
 from tests.projections.scheduling.test_placement import shared
 from tests.scenario import Scenario
 
@@ -150,6 +152,14 @@ def it_was_switched(plain: bool) -> Scenario:
 @provokes("USER_STOP")
 def it_is_held(plain: bool) -> Scenario:
     return blocked_and(plain, lambda scenario: scenario.hold("A"))
+
+
+@provokes("ADMIN_STOP")
+def an_administrator_holds_it(plain: bool) -> Scenario:
+    return blocked_and(
+        plain,
+        lambda scenario: scenario.command(StopJob(job_id=scenario.ids["A"]), actor="root"),
+    )
 
 
 @provokes("JOB_REQUEUED")
@@ -563,6 +573,19 @@ def the_host_is_closed(plain: bool) -> Scenario:
     scenario = begun(plain, "h1")
     scenario.close("h1")
     scenario.jobs("A")
+    return scenario
+
+
+@provokes("HOST_JOB_SSUSP")
+def the_free_slots_are_a_suspended_jobs(plain: bool) -> Scenario:
+    scenario = begun(plain, "h1 slots=4")
+    queues(scenario, "hi 90 >lo", "lo 10 <all")
+    running(scenario, "V queue=lo tasks=3")
+    scenario.jobs("J queue=hi tasks=3", "A queue=lo tasks=2")
+    scenario.session()
+    scenario.suspended("V")
+    scenario.session()
+    scenario.start("J")
     return scenario
 
 

@@ -1,0 +1,84 @@
+"""
+Which fields a vector of each kind may have: one that nobody reads is an error of the file, told by
+its name, because a vector that was run without a part of it would pass for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from tools.conformance.names import KNOWN
+from tools.conformance.schedule import JOB_FIELDS
+from tools.conformance.values import Fields, Malformed, Vector, mapping_of, mappings_of
+
+ABOUT: Final = frozenset(
+    {"id", "kind", "topic", "title", "note", "why", "source", "confidence", "expect", "comment"}
+)
+"""Fields that say what a vector is, and what is expected of it."""
+
+_SETTING: Final = {"cluster", "queues", "users", "limits", "params", "jobs", "running", "suspended",
+                   "ended", "app", "steps", "hosts"}  # fmt: skip
+
+FIELDS: Final[dict[str, frozenset[str]]] = {
+    "parse": frozenset({"R", "n", "M", "C", "S", "J", "w", "of", "unit", "given", "params"}),
+    "select": frozenset({"R", "m", "cluster", "given"}),
+    "merge": frozenset({"queue", "app", "job", "resrsv_limit", "given"}),
+    "schedule": frozenset({*_SETTING, *JOB_FIELDS, "clock", "causes", "free"}),
+    "control": frozenset(
+        {*_SETTING, *JOB_FIELDS, "actions", "state", "from", "to", "set", "host", "over", "signal",
+         "external", "exit_code", "pre_exec_exit", "given", "of", "expect_elements"}
+    ),
+    "account": frozenset(
+        {"host", "reported", "jobs", "request", "R", "at", "at_min", "reserved", "duration_min",
+         "decay", "params", "shares", "cpu_h", "run_h", "committed_h", "slots", "usage_h", "age_h",
+         "HIST_HOURS", "tolerance"}
+    ),
+    "format": frozenset(
+        {"line", "fields", "short_eventfile", "jStatus", "exitStatus", "given"}
+    ),
+}  # fmt: skip
+"""What else the vectors and cases of each kind may have."""
+
+STEP: Final = frozenset({"at", "clock", "finish", "cycle", "host_ok", "job_alive", "expect", "why"})
+
+EXPECTATIONS: Final[dict[str, frozenset[str]]] = {
+    "select": frozenset({"selected", "reject"}),
+    "merge": frozenset(
+        {"effective", "tree", "operand_order_free", "reject", "select", "order", "rusage", "span",
+         "same", "normal"}
+    ),
+}  # fmt: skip
+"""What may be expected, where the code of the kind doesn't say so itself."""
+
+
+def check_shape(vector: Vector) -> None:
+    """
+    Do nothing, or name what of a vector nobody would look at.
+
+    Raises:
+        Malformed: It has a field that isn't known.
+    """
+    known = FIELDS.get(vector.kind)
+    if known is None:
+        return
+    fields = vector.fields
+    _only({**fields, "cases": None, "input": None, KNOWN: None}, known | ABOUT, "vector")
+    _only(mapping_of(fields.get("input")), known | ABOUT, "input")
+    for number, case in enumerate(mappings_of(fields.get("cases")), 1):
+        _only(case, known | ABOUT, f"case {number}")
+    for holder in (fields, *mappings_of(fields.get("cases"))):
+        for number, step in enumerate(mappings_of(holder.get("steps")), 1):
+            _only(step, STEP, f"step {number}")
+        expect = holder.get("expect")
+        if isinstance(expect, dict) and vector.kind in EXPECTATIONS:
+            _only(expect, EXPECTATIONS[vector.kind], "expect", is_strict=True)
+
+
+def _only(fields: Fields, known: Iterable[str], what: str, *, is_strict: bool = False) -> None:
+    # A title with a comma in it leaves keys without a value; they say nothing.
+    unknown = sorted(
+        str(name) for name in set(fields).difference(known) if is_strict or fields[name] is not None
+    )
+    if unknown:
+        raise Malformed(f"nothing is known of {', '.join(unknown)} in a {what}")

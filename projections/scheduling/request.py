@@ -303,6 +303,7 @@ def request_of(asking: Asking, settings: ClusterSettings, catalogue: Catalogue) 
     one = branches[0].parts[0]
     is_simple = len(branches) == 1 and len(branches[0].parts) == 1 and len(one.usages) == 1
     is_counted = all(each.rule.hosts is None and each.rule.is_counted for each in one.budgets)
+    is_bound = bool(one.budgets or asking.budgets)
     return Request(
         fingerprint=fingerprint_of(asking),
         branches=branches,
@@ -313,11 +314,7 @@ def request_of(asking: Asking, settings: ClusterSettings, catalogue: Catalogue) 
         hosts_max=asking.hosts_max,
         is_bare=is_simple and is_counted and not is_restricted and _is_bare(one),
         is_volatile=bool(
-            one.budgets
-            or asking.budgets
-            or not is_simple
-            or is_restricted
-            or _is_volatile(one, settings)
+            is_bound or not is_simple or is_restricted or _is_volatile(one, settings)
         ),
         is_timed=any(branch.delay_us for branch in branches),
         queue_hosts=asking.queue_hosts,

@@ -763,7 +763,7 @@ def test_a_host_may_bound_the_slots_of_each_user(plain: bool) -> None:
     assert [
         "A dispatched: h1*1",
         "B dispatched: h2*1",
-        "C pended: HOST_USR_JLIMIT(host h1 by user,slots) on h1; slots short on h2",
+        "C pended: slots short on h2; HOST_USR_JLIMIT(host h1 by user,slots) on h1",
         "D dispatched: h1*1",
     ] == scenario.session()
 

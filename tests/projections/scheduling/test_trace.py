@@ -255,7 +255,7 @@ def test_the_same_request_is_skipped_and_names_who_proved_it(scenario):
 @pytest.mark.parametrize(
     ("case", "expected"),
     [
-        ("held", "no decision, held by its user or an administrator"),
+        ("held", "no decision, held by its user"),
         ("dependency", "no decision, its dependency isn't satisfied yet"),
         ("inactive", "no decision, the queue is inactive"),
         ("behind", "no decision, an earlier job of the list can't start yet"),

@@ -17,7 +17,7 @@ from tests.tidy_rules import CODE_FOLDERS
 
 REPO = Path(__file__).resolve().parent.parent
 # What the code reads or shows at run time, besides Python.
-DATA_SUFFIXES = {".lark", ".md", ".html", ".css", ".js", ".sql", ".json"}
+DATA_SUFFIXES = {".lark", ".md", ".html", ".css", ".js", ".sql", ".json", ".zdict"}
 
 pytestmark = pytest.mark.slow
 

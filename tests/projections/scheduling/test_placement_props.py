@@ -24,6 +24,7 @@ HOSTS = st.lists(
     st.fixed_dictionaries(
         {
             "slots": st.integers(0, 5),
+            "ncpus": st.sampled_from(["1", "2", "4"]),
             "mem_mb": st.sampled_from([None, 100, 250, 400]),
             "gpus": st.sampled_from([0, 0, 2]),
             "type": st.sampled_from(["LINUX", "SOL"]),
@@ -132,6 +133,7 @@ SETTINGS = st.fixed_dictionaries(
         "allocators": CHAINS,
         "default_host_type": st.sampled_from(["any", "local"]),
         "reserve_per_task": st.booleans(),
+        "parallel_sched_by_slot": st.booleans(),
         "picker": st.sampled_from(["builtin_fcfs", "strict_fcfs"]),
     }
 )

@@ -7,9 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from store.embedded.marker import MARKER_FILE
+from store.embedded.marker import MARKER_FILE, NEW_MARKER_FILE
+from store.embedded.opening import ENGINE_LOCK_FILE
 from store.embedded.preflight import DATA_FILE
+from store.lock import LOCK_FILE
 from store.os_errors import unavailable
+
+_FIRST_FILES = frozenset((LOCK_FILE, ENGINE_LOCK_FILE, NEW_MARKER_FILE))
+"""What a full disk may leave of a log that was never there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +79,11 @@ def is_log(directory: Path) -> bool:
         return (directory / MARKER_FILE).exists() or (directory / DATA_FILE).exists()
     except OSError as error:
         raise unavailable(directory, error) from None
+
+
+def may_begin(directory: Path) -> bool:
+    """
+    Say whether a new log may be begun in a directory: it is empty, or holds no more than what is
+    left of a beginning that failed.
+    """
+    return all(path.name in _FIRST_FILES for path in directory.iterdir())

@@ -16,6 +16,7 @@ from store.embedded.layout import FORMAT
 from store.os_errors import unavailable
 
 MARKER_FILE = "STORE"
+NEW_MARKER_FILE = ".STORE.new"
 
 
 def read_marker(directory: Path) -> str | None:
@@ -46,15 +47,21 @@ def read_marker(directory: Path) -> str | None:
 def write_marker(directory: Path, log_id: str) -> None:
     """
     Write the marker and sync it and its directory.
+
+    Raises:
+        StoreUnavailable: It can't be written.
     """
     text = json.dumps({"format": FORMAT, "engine": "lmdb 0.9", "log_id": log_id}) + "\n"
-    temporary = directory / f".{MARKER_FILE}.new"
-    with temporary.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(directory / MARKER_FILE)
-    sync_directory(directory)
+    temporary = directory / NEW_MARKER_FILE
+    try:
+        with temporary.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(directory / MARKER_FILE)
+        sync_directory(directory)
+    except OSError as error:
+        raise unavailable(directory / MARKER_FILE, error) from None
 
 
 def sync_directory(directory: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from domain.errors import StoreUnavailable, XceError
+from store.info import may_begin
 from store.log import EventLog
 from store.snapshots import SnapshotStore
 from store.space import Room
@@ -365,3 +366,53 @@ def test_a_slow_disk_only_takes_longer(directory: Path) -> None:
     told = under_strace(directory, "fdatasync:delay_enter=20000")
 
     assert [f"position {4 * number}" for number in range(2, 12)] == told
+
+
+@pytest.mark.needs_root
+def test_a_log_begun_on_a_full_disk_is_refused_and_can_be_begun_when_there_is_space(
+    tmp_path: Path,
+) -> None:
+    """
+    The engine would be killed by SIGBUS when it touches a lock file that has no blocks; in a
+    process of its own, so that this would be seen.
+    """
+    code = (
+        "try: log = EventLog.create(sys.argv[1], log_id='the-log')\n"
+        "except XceError as error: print(error.text())\n"
+        "else: print(log.append(job_events(1)))\n"
+    )
+    with small_disk(tmp_path / "disk", "256k") as disk:
+        for free in (0, 17, 33):
+            (disk / "fill").write_bytes(bytes((64 - free) * 4096))
+
+            told = run_limited(code, disk / "log")
+
+            assert told.startswith(f"disk full at {disk}/log/lock.mdb"), (free, told)
+            assert may_begin(disk / "log")
+            (disk / "fill").unlink()
+
+        assert "4\n" == run_limited(code, disk / "log")
+        assert verify_here(disk / "log").is_good
+
+
+@pytest.mark.needs_root
+def test_a_log_whose_lock_file_is_gone_is_not_opened_on_a_full_disk(tmp_path: Path) -> None:
+    """
+    As after a copy or a backup, which leave that file out: neither by the writer nor by a reader.
+    """
+    code = (
+        "for writable in (True, False):\n"
+        "    try: EventLog.open(sys.argv[1], writable=writable)\n"
+        "    except XceError as error: print(error.resource)\n"
+    )
+    with small_disk(tmp_path / "disk", "256k") as disk:
+        with EventLog.create(disk / "log", log_id="the-log") as log:
+            log.append(job_events(1))
+        (disk / "log" / "lock.mdb").unlink()
+        room = os.statvfs(disk)
+        (disk / "fill").write_bytes(bytes(room.f_bfree * room.f_bsize))
+
+        assert run_limited(code, disk / "log") == "disk full\n" * 2
+
+        (disk / "fill").unlink()
+        assert run_limited(code, disk / "log") == ""

@@ -66,6 +66,20 @@ def test_a_log_is_begun_in_a_new_or_empty_directory_only(capfd, workload, tmp_pa
     assert place.is_file() or ["notes.txt"] == [one.name for one in place.iterdir()]
 
 
+def test_what_a_full_disk_left_of_a_log_does_not_stop_the_next_try(capfd, workload, tmp_path):
+    """
+    The same command is given again when there is space.
+    """
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "LOCK").touch()
+    (place / "lock.mdb").touch()
+
+    status = main.run(["simulate", str(workload), "--log", str(place), "--no-progress"])
+
+    assert (0, "") == (status, capfd.readouterr().err)
+
+
 def test_a_size_that_is_none_is_not_taken_for_a_file(capfd, workload):
     """
     Whoever mistypes 4x4 doesn't look for a file.

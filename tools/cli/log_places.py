@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from domain.errors import NotFound, Refused
-from store.info import is_log, log_directory
+from store.info import is_log, log_directory, may_begin
 from store.lock import is_held
 from tools.cli.client import SOCKET_NAME
 
@@ -23,7 +23,7 @@ def check_new(place: Path, field: str = "--log") -> None:
     """
     if place.exists() and not place.is_dir():
         raise Refused(field, "must be a directory, not a file", str(place))
-    if place.is_dir() and any(place.iterdir()):
+    if place.is_dir() and not may_begin(place):
         rule = "must be new or empty; there is a log in it" if is_log(place) else NEW_OR_EMPTY
         raise Refused(field, rule, str(place), "Name another directory.")
 

@@ -16,6 +16,7 @@ import click
 from domain.errors import Corrupt, NotFound, Refused, StoreUnavailable, XceError
 from tools.cli.options import dir_option, json_option
 from tools.cli.output import counted, note, say, say_json
+from tools.cli.temporary import temporary_directory
 
 if TYPE_CHECKING:
     from projections.audit.reading import Reading
@@ -281,8 +282,6 @@ def check_command(directory: Path) -> None:
     """
     Compare the tables, row for row, with tables made anew from the log.
     """
-    import tempfile
-
     from projections.audit.compare import differences
     from projections.audit.projection import AuditProjection
     from projections.audit.read_model import ReadModel
@@ -291,7 +290,7 @@ def check_command(directory: Path) -> None:
     with (
         asked(directory) as kept,
         opened(directory) as (log, place),
-        tempfile.TemporaryDirectory(dir=place.link.parent) as folder,
+        temporary_directory(parent=place.link.parent) as folder,
     ):
         for problem in kept.problems():
             raise Corrupt(
@@ -306,7 +305,7 @@ def check_command(directory: Path) -> None:
         if kept.first_position() < begin:
             rule = f"can't be compared: the log begins at position {begin}, they before"
             raise Refused("tables", rule, str(place.link), "What came before was pruned.")
-        path = Path(folder, "fresh.db")
+        path = folder / "fresh.db"
         model = ReadModel.create(path, log_id=log.log_id)
         AuditProjection(model).catch_up(
             log.read(begin - 1, kept.position()), digest_at=lambda at: log.digest_at(at).hex()

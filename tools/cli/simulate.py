@@ -5,7 +5,6 @@ Run a recorded workload on a model cluster and print the figures of its schedule
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ import click
 from domain.errors import Refused
 from tools.cli.options import json_option
 from tools.cli.output import counted, note, say, say_json, show_duration, show_kib
+from tools.cli.temporary import temporary_directory
 from tools.collecting import collect_rarely
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ def _place(kept: Path | None) -> Iterator[Path]:
         check_new(kept)
         yield kept
         return
-    with tempfile.TemporaryDirectory(prefix="xce-simulate-") as directory:
-        yield Path(directory) / "log"
+    with temporary_directory("xce-simulate-") as directory:
+        yield directory / "log"
 
 
 @final

@@ -24,6 +24,11 @@ from projections.scheduling.core import SCHEMA, Core
 from projections.scheduling.plugins import Plugins
 from projections.scheduling.records import JobRecord
 
+# A command about a job may name a queue too, so the order counts.
+_SUBJECTS = (
+    "subject", "job_id", "worker", "queue", "user", "group", "project", "limit", "profile",
+)  # fmt: skip
+
 
 class Log(Protocol):
     """
@@ -251,7 +256,7 @@ class Engine:
         """
         fields = error.fields()
         name = str(getattr(command, "what", type(command).__name__))
-        subject = str(getattr(command, "job_id", "") or getattr(command, "worker", ""))
+        subject = _subject(command)
         if isinstance(error, Denied):
             denied = AccessDenied(action=name, subject=subject)
             self._take([(REFUSALS, denied)], actor=actor, cause="", now_us=now_us)
@@ -407,6 +412,16 @@ def _newest(
     if found is None:
         return Core(plugins), 0
     return Core.restore(found.state, plugins), found.position
+
+
+def _subject(command: Any) -> str:
+    """
+    Return the job, host, queue or other thing that a command is about, "" when it is about none.
+    """
+    named = (getattr(command, field, "") for field in _SUBJECTS)
+    found = next(filter(None, named), "")
+    descriptor = getattr(command, "descriptor", None)
+    return str(found or getattr(descriptor, "name", ""))[:1024]
 
 
 def _job_id(core: Core, stream: str) -> str | None:

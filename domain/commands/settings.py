@@ -65,6 +65,18 @@ class SetQueue(Value):
     queue: Name
     to: Literal["open", "closed", "active", "inactive"]
 
+    @property
+    def what(self) -> str:
+        """
+        Return the name under which a refusal is recorded: each switch has one of its own.
+        """
+        return {
+            "open": "OpenQueue",
+            "closed": "CloseQueue",
+            "active": "ActivateQueue",
+            "inactive": "InactivateQueue",
+        }[self.to]
+
 
 class DefineResource(Value):
     """

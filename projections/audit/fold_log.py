@@ -145,7 +145,11 @@ def _log_upkeep(
 def _command_words(name: str) -> str:
     """
     Return a command's name in words, as the view ``commands`` calls those that were carried out.
+
+    Older logs have the route instead ("POST /v1/define/queue"): it stays as it is.
     """
+    if " " in name:
+        return name
     return "".join(f" {one.lower()}" if one.isupper() else one for one in name).strip()
 
 

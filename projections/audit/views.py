@@ -101,6 +101,15 @@ def _carried_out(condition: str) -> str:
 FROM events e WHERE {condition} AND e.type IN ({_listed(tuple(COMMANDS))})"""
 
 
+# What refused commands were about: commands of the same words are always about the same kind.
+_REFUSED_KIND = (
+    "CASE WHEN r.subject = '' THEN '' ELSE CASE r.command "
+    + " ".join(
+        f"WHEN '{words}' THEN '{code.partition('.')[0]}'" for code, words in COMMANDS.items()
+    )
+    + " ELSE '' END END"
+)
+
 COMMANDS_VIEW = View(
     "commands",
     "Who did what: every command that changed something, was refused or denied. What it changed, "
@@ -125,8 +134,8 @@ COMMANDS_VIEW = View(
 UNION ALL
 {_carried_out("e.actor = ''")}
 UNION ALL
-SELECT r.position, {_time("r.time_us")}, r.time_us, r.actor, r.command, '', r.subject, r.kind,
-  r.field, r.rule, r.value, e.cause
+SELECT r.position, {_time("r.time_us")}, r.time_us, r.actor, r.command, {_REFUSED_KIND},
+  r.subject, r.kind, r.field, r.rule, r.value, e.cause
 FROM refusals r JOIN events e ON e.position = r.position WHERE r.kind IN ('refused', 'denied')""",
 )
 

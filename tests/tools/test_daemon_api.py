@@ -339,7 +339,7 @@ def test_the_table_of_rights_holds_for_every_route(cluster: Cluster) -> None:
             if isinstance(one.event, AccessDenied) and one.actor == "nobody"
         }
     # Only so many are recorded at once: the first of each kind of route.
-    assert {"KillJob", "HoldJob", "LiftHold", "POST /v1/hosts/{name}/close"} <= denied
+    assert {"KillJob", "HoldJob", "LiftHold", "CloseWorker"} <= denied
 
 
 @pytest.mark.needs_root

@@ -24,10 +24,11 @@ from tests.tools import live_cluster
 from tests.tools.live_cluster import until
 from tools.daemon import process
 from tools.daemon.access import Caller
+from tools.daemon.attempted import Attempted
 from tools.daemon.config import ClusterFiles
 from tools.daemon.journal import Journal
 from tools.daemon.reports import WorkerRequest
-from tools.daemon.requests import Attempted, Command, Read, Refusal, Reply, Request, Submission
+from tools.daemon.requests import Command, Read, Refusal, Reply, Request, Submission
 from tools.daemon.room import RoomKeeper
 
 USER = Caller(0, "root")
@@ -53,7 +54,7 @@ class Report(WorkerRequest):
 ENDING = (
     Report("h1"),
     Command(KillJob(job_id="1"), USER),
-    Command(Attempted(what="KillJob", job_id="1"), USER),
+    Command(Attempted(what="KillJob", subject="1"), USER),
     Command(CloseWorker(worker="h1"), USER),
     Refusal(Attempted(what="x"), USER, Denied("caller", "must be an operator")),
     Read(lambda _: {}),

@@ -24,6 +24,7 @@ from domain.event import Value
 from tools.agent.protocol import LeaveRequest, ReportsRequest
 from tools.daemon import cluster_routes, job_routes, policy_routes
 from tools.daemon.access import RIGHTS, Caller, caller_of, check_route
+from tools.daemon.attempted import attempted
 from tools.daemon.bodies import (
     CloseRequest,
     ModifyRequest,
@@ -34,7 +35,6 @@ from tools.daemon.bodies import (
 )
 from tools.daemon.handlers import Api, Handler
 from tools.daemon.requests import (
-    Attempted,
     Refusal,
     Reply,
     error_reply,
@@ -86,11 +86,11 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("GET", "/v1/definitions"): Route(policy_routes.list_definitions),
     ("GET", "/v1/limits"): Route(policy_routes.list_limits),
     **{
-        ("POST", f"/v1/define/{kind}"): Route(policy_routes.change(command), command)
+        ("POST", f"/v1/define/{kind}"): Route(policy_routes.change(command, kind), command)
         for kind, command in policy_routes.DEFINE.items()
     },
     **{
-        ("POST", f"/v1/remove/{kind}"): Route(policy_routes.change(command), command)
+        ("POST", f"/v1/remove/{kind}"): Route(policy_routes.change(command, kind), command)
         for kind, command in policy_routes.REMOVE.items()
     },
     ("POST", "/v1/snapshot"): Route(cluster_routes.take_snapshot),
@@ -172,8 +172,8 @@ async def answered(
     except Refused as error:
         if method == "GET" and not isinstance(error, Denied):
             return error_reply(error)
-        attempted = Attempted(what=f"{method} {path}")
-        return await api.engine.ask(Refusal(attempted, maybe_caller(request), error))
+        wanted = attempted(method, path, request.path_params)
+        return await api.engine.ask(Refusal(wanted, maybe_caller(request), error))
     except XceError as error:
         return error_reply(error)
 

@@ -91,10 +91,20 @@ class Api:
         Raises:
             Refused: A field breaks a rule.
         """
-        try:
-            return model.model_validate_json(await self.body(http) or b"{}")
-        except ValidationError as error:
-            raise refused_of(error) from None
+        return parsed(await self.body(http), model)
+
+
+def parsed(body: bytes, model: type[Body]) -> Body:
+    """
+    Return a body as a model; an empty one stands for an object without fields.
+
+    Raises:
+        Refused: A field breaks a rule.
+    """
+    try:
+        return model.model_validate_json(body or b"{}")
+    except ValidationError as error:
+        raise refused_of(error) from None
 
 
 def job_id_of(http: HttpRequest) -> str:

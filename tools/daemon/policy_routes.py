@@ -25,12 +25,14 @@ from domain.commands import (
     RemoveQueue,
     RemoveUser,
 )
+from domain.errors import Refused
 from domain.event import Value
 from projections.scheduling.budgets import PLENTY
 from projections.scheduling.state import State
 from tools.daemon.access import Caller
-from tools.daemon.handlers import Api, Handler
-from tools.daemon.requests import Command, Read, Reply
+from tools.daemon.attempted import Attempted, subject_in
+from tools.daemon.handlers import Api, Handler, parsed
+from tools.daemon.requests import Command, Read, Refusal, Reply
 
 DEFINE: Final[dict[str, type[Value]]] = {
     "cluster": DefineCluster,
@@ -53,13 +55,19 @@ REMOVE: Final[dict[str, type[Value]]] = {
 """Kind of what is defined -> the command that is the body."""
 
 
-def change(command: type[Value]) -> Handler:
+def change(command: type[Value], kind: str) -> Handler:
     """
     Return a handler that carries out the command in the body.
     """
 
     async def handler(api: Api, http: HttpRequest, caller: Caller) -> Reply:
-        return await api.engine.ask(Command(await api.parsed(http, command), caller))
+        body = await api.body(http)
+        try:
+            asked = parsed(body, command)
+        except Refused as error:
+            wanted = Attempted(what=command.__name__, subject=subject_in(body, kind))
+            return await api.engine.ask(Refusal(wanted, caller, error))
+        return await api.engine.ask(Command(asked, caller))
 
     handler.__doc__ = (command.__doc__ or "").strip().partition("\n")[0]
     return handler

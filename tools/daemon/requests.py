@@ -21,6 +21,7 @@ from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
 from replay.engine import Answer, Engine
 from tools.daemon.access import Caller, check_owner
+from tools.daemon.attempted import Attempted
 
 
 class Reply(NamedTuple):
@@ -106,15 +107,6 @@ class Command(Request):
         return Reply(200, to_json({"position": engine.position, "changed": changed}))
 
 
-class Attempted(Value):
-    """
-    Name a command that was refused before it was one.
-    """
-
-    what: str
-    job_id: str = ""
-
-
 class JobChange(Command):
     """
     Ask for one change of a job, or of each element of an array.
@@ -130,7 +122,7 @@ class JobChange(Command):
     def __init__(
         self, job_id: str, make: Callable[[str, JobSpec], Value], caller: Caller, what: str
     ) -> None:
-        super().__init__(Attempted(what=what, job_id=job_id), caller)
+        super().__init__(Attempted(what=what, subject=job_id), caller)
         self._job_id = job_id
         self._make = make
         self._taken: list[tuple[str, Answer]] = []

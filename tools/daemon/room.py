@@ -12,8 +12,9 @@ from collections.abc import Callable
 from domain.errors import StoreUnavailable
 from replay.engine import Engine
 from store.space import Room, Space, room_of
+from tools.daemon.attempted import Attempted
 from tools.daemon.journal import Journal
-from tools.daemon.requests import Attempted, Command, Refusal, Request, Submission
+from tools.daemon.requests import Command, Refusal, Request, Submission
 
 ENDING = ("KillJob", "CloseWorker", "DrainWorker", "SetQueue")
 """Commands that are taken as long as anything is: they end work, or keep new work away."""

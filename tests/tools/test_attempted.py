@@ -53,12 +53,13 @@ def test_the_audit_tells_refused_commands_as_those_that_were_carried_out(tmp_pat
     The same words and the same object, whether it was refused before or by the scheduler itself.
     """
     with harness.cluster(tmp_path, "--workers", "1", "--slots", "1") as live:
-        live.run("define", "queue", "q2", "picker=nosuch")
+        unsaid = live.run("define", "queue", "q2", "picker=nosuch")
         live.run("define", "queue", "q3", "priority=5", "picker=nosuch")
         live.run("queues", "close", "nosuch")
         live.run("queues", "close", "normal")
         told = live.ask("audit", "who")["commands"]
 
+    assert "xce: priority: must be given.\n" == unsaid.stderr
     keys = ("command", "object_kind", "object", "outcome")
     assert [
         ("define queue", "queue", "q2", "refused"),

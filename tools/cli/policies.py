@@ -134,6 +134,7 @@ Examples:
   xce define queue shared picker=fairshare fairshare.shares="ann=10 staff=5(bob=1 eve=2) default=1"
   xce define profile solver resreq="rusage[mem=2000]" resreq_mark=fixed
   xce define user alice slots_max=20
+A new queue must have a priority, a new limit at least one amount (slots=8); all else has a default.
 What is defined already is changed only in the fields that are said; --new begins afresh.
 """
 )

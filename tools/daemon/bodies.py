@@ -11,6 +11,7 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from domain.amounts import Count, TimeUs
 from domain.arrays import ArraySpec
+from domain.broken_rules import refused_of
 from domain.commands import SubmitJob
 from domain.errors import Denied, Refused
 from domain.event import Value
@@ -21,7 +22,6 @@ from domain.projects import PATH_PATTERN
 Key = Annotated[str, StringConstraints(max_length=128, pattern=r"^[\x21-\x7e]*$")]
 NameOrNone = Annotated[str, StringConstraints(pattern=rf"^$|{NAME_PATTERN}")]
 PathOrNone = Annotated[str, StringConstraints(pattern=rf"^$|{PATH_PATTERN}")]
-SHOWN_MAX = 200
 
 
 class SubmitRequest(Value):
@@ -116,7 +116,7 @@ class ModifyRequest(Value):
         try:
             return JobSpec(**{**dict(spec), **given})
         except ValidationError as error:
-            raise refused_of(error) from None
+            raise refused_of(error, JobSpec) from None
 
 
 CLEARABLE = frozenset(
@@ -173,7 +173,7 @@ def submit_command(body: bytes, *, user: str, default_queue: str) -> SubmitJob:
     try:
         asked = SubmitRequest.model_validate_json(body)
     except ValidationError as error:
-        raise refused_of(error) from None
+        raise refused_of(error, SubmitRequest) from None
     if asked.user not in ("", user):
         raise Denied("user", f"must be the caller, {user}", asked.user)
     _check_program(asked.program)
@@ -205,7 +205,7 @@ def submit_command(body: bytes, *, user: str, default_queue: str) -> SubmitJob:
             rerunnable=asked.rerunnable,
         )
     except ValidationError as error:
-        raise refused_of(error) from None
+        raise refused_of(error, JobSpec) from None
     if not asked.key:
         return SubmitJob(spec=spec)
     content = spec.__pydantic_serializer__.to_json(spec, exclude_defaults=True)
@@ -240,16 +240,3 @@ def _texts(program: Program) -> tuple[tuple[str, str], ...]:
 
 def _first_double(names: list[str]) -> str:
     return next(name for index, name in enumerate(names) if name in names[:index])
-
-
-def refused_of(error: ValidationError) -> Refused:
-    """
-    Return what pydantic found wrong first, as field and rule.
-    """
-    first = error.errors(include_url=False, include_context=False)[0]
-    field = ".".join(str(part) for part in first["loc"]) or "body"
-    value = first.get("input")
-    # A body that is no JSON isn't repeated: the message says where it goes wrong.
-    is_plain = not isinstance(value, dict | list | bytes)
-    shown = str(value)[:SHOWN_MAX] if is_plain and value is not None else None
-    return Refused(field, first["msg"][:SHOWN_MAX], shown)

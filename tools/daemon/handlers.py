@@ -11,14 +11,12 @@ from typing import TypeVar
 from pydantic import ValidationError
 from starlette.requests import Request as HttpRequest
 
+from domain.broken_rules import refused_of
 from domain.errors import Refused
 from domain.event import Value
 from domain.ids import check_name, split_job_id
 from store.log import EventLog
 from tools.daemon.access import Caller
-from tools.daemon.bodies import (
-    refused_of,
-)
 from tools.daemon.config import ClusterFiles, DaemonSettings
 from tools.daemon.engine_thread import EngineThread
 from tools.daemon.recorder import Recorder
@@ -94,9 +92,14 @@ class Api:
         return parsed(await self.body(http), model)
 
 
-def parsed(body: bytes, model: type[Body]) -> Body:
+def parsed(body: bytes, model: type[Body], *, inside: str = "") -> Body:
     """
     Return a body as a model; an empty one stands for an object without fields.
+
+    Args:
+        body: The bytes.
+        model: What they must be.
+        inside: A field that everything is in and that errors don't name, "" for none.
 
     Raises:
         Refused: A field breaks a rule.
@@ -104,7 +107,7 @@ def parsed(body: bytes, model: type[Body]) -> Body:
     try:
         return model.model_validate_json(body or b"{}")
     except ValidationError as error:
-        raise refused_of(error) from None
+        raise refused_of(error, model, inside=inside) from None
 
 
 def job_id_of(http: HttpRequest) -> str:

@@ -55,15 +55,21 @@ REMOVE: Final[dict[str, type[Value]]] = {
 """Kind of what is defined -> the command that is the body."""
 
 
+_INSIDE: Final = ("spec", "descriptor", "settings")
+"""Fields of commands that hold a whole definition."""
+
+
 def change(command: type[Value], kind: str) -> Handler:
     """
     Return a handler that carries out the command in the body.
     """
+    # People say "priority", as the scheduler's own refusals do, not "spec.priority".
+    inside = next((name for name in _INSIDE if name in command.model_fields), "")
 
     async def handler(api: Api, http: HttpRequest, caller: Caller) -> Reply:
         body = await api.body(http)
         try:
-            asked = parsed(body, command)
+            asked = parsed(body, command, inside=inside)
         except Refused as error:
             wanted = Attempted(what=command.__name__, subject=subject_in(body, kind))
             return await api.engine.ask(Refusal(wanted, caller, error))

@@ -1,0 +1,93 @@
+"""
+What pydantic finds wrong with a value, said as field and rule in our own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from domain.errors import Refused
+
+SHOWN_MAX: Final = 200
+
+_WORDS: Final = {
+    "missing": "must be given",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "bool_type": "must be true or false",
+    "string_type": "must be a text",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "model_type": "must be an object of fields",
+    "model_attributes_type": "must be an object of fields",
+    "dict_type": "must be an object of fields",
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be less than {lt}",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_too_short": "must have at least {min_length} characters",
+    "too_long": "must have at most {max_length} entries",
+    "too_short": "must have at least {min_length} entries",
+    "string_pattern_mismatch": "must match {pattern}",
+    "literal_error": "must be one of {expected}",
+    "enum": "must be one of {expected}",
+    "json_invalid": "must be JSON: {error}",
+    "value_error": "{error}",
+}
+"""Kind of error -> the rule, with what pydantic tells of it."""
+
+
+def refused_of(error: ValidationError, model: type[BaseModel], *, inside: str = "") -> Refused:
+    """
+    Return what is wrong first, as field and rule.
+
+    Args:
+        error: What pydantic found.
+        model: What the value should have been.
+        inside: A field that everything else is in and that people don't name, "" for none.
+    """
+    first = error.errors(include_url=False)[0]
+    place = first["loc"]
+    rule = _rule(first["type"], first["msg"], first.get("ctx") or {})
+    if first["type"] == "extra_forbidden":
+        rule = _known_fields(model, place[:-1])
+    value = first.get("input")
+    # A body that is no JSON isn't repeated: the message says where it goes wrong.
+    is_plain = not isinstance(value, dict | list | bytes)
+    shown = str(value)[:SHOWN_MAX] if is_plain and value is not None else None
+    named = place[1:] if inside and place[:1] == (inside,) and len(place) > 1 else place
+    return Refused(".".join(map(str, named)) or "body", rule, shown)
+
+
+def _rule(kind: str, message: str, told: Mapping[str, Any]) -> str:
+    words = _WORDS.get(kind)
+    return message[:SHOWN_MAX] if words is None else words.format_map(told)[:SHOWN_MAX]
+
+
+def _known_fields(model: type[BaseModel], place: tuple[int | str, ...]) -> str:
+    """
+    Return the rule for a field that isn't there: it names those that are.
+    """
+    found: type[BaseModel] | None = model
+    for part in place:
+        if isinstance(part, str) and found is not None:
+            field = found.model_fields.get(part)
+            found = None if field is None else _model_in(field.annotation)
+    if found is None:
+        return "must be a known field"
+    return f"must be one of {', '.join(found.model_fields)}"
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """
+    Return the model that an annotation holds, also in a tuple or beside None.
+    """
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inner = map(_model_in, get_args(annotation))
+    return next((one for one in inner if one is not None), None)

@@ -22,8 +22,8 @@ INDEX_MAX: Final = 999_999
 
 Index = Annotated[int, Field(ge=1, le=INDEX_MAX)]
 
-_RANGE: Final = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*(?::\s*([0-9]{1,9})\s*)?)?")
-_STARTED_MAX: Final = re.compile(r"%([0-9]{1,9})")
+_RANGE: Final = re.compile(r"\s*([0-9]{1,99})\s*(?:-\s*([0-9]{1,99})\s*(?::\s*([0-9]{1,99})\s*)?)?")
+_STARTED_MAX: Final = re.compile(r"%([0-9]{1,99})")
 _SELECTION: Final = re.compile(r"([1-9][0-9]{0,9})(?:\[([^\[\]]*)\]|\.([0-9][0-9,:-]*))?")
 
 
@@ -133,9 +133,11 @@ def _parse_started_max(after: str, text: str, field: str) -> int | None:
     if not after.strip():
         return None
     match = _STARTED_MAX.fullmatch(after.strip())
-    if match is None or int(match[1]) > INDEX_MAX:
-        column = len(text) - len(after) + 1
+    column = len(text) - len(after) + 1
+    if match is None:
         raise NotUnderstood(field, "expected % and a number, or nothing", text, column)
+    if int(match[1]) > INDEX_MAX:
+        raise NotUnderstood(field, f"the bound must be at most {INDEX_MAX}", text, column)
     return int(match[1]) or None
 
 

@@ -57,6 +57,7 @@ def test_no_help_text_shows_the_marks_that_lay_it_out(path):
     done = CliRunner().invoke(main.cli, [*path, "--help"], prog_name="xce")
 
     assert "\\b" not in done.output
+    assert "\\n" not in done.output.replace("tr ';' '\\n'", "")
     assert "\b" not in done.output
 
 
@@ -357,3 +358,35 @@ def test_interruption_is_quiet(capfd, monkeypatch):
     monkeypatch.setattr(main.cli, "main", interrupted)
 
     assert (130, "", "") == _run(capfd, "jobs")
+
+
+def test_a_caret_stands_under_what_isnt_understood(capfd):
+    """
+    A caret behind its text on the same line points at nothing.
+    """
+    status, _, told = _run(capfd, "submit", "-J", "a[5-1]", "--", "true")
+
+    rule = "xce: -J: a range must not end before it starts at column 3."
+    assert (2, [rule, "  a[5-1]", "    ^"]) == (status, told.splitlines())
+
+
+def test_the_schedulers_carets_are_shown_too_and_nothing_else_makes_lines(capfd):
+    """
+    What the scheduler answers has the column apart; a text can't forge a line of its own.
+    """
+    told = {"field": "resreq", "rule": "bad\nword", "value": "mem[\nx", "column": 4}
+    error = error_of(422, {"error": told})
+    main.complain(error)
+
+    lines = capfd.readouterr().err.splitlines()
+    assert ["xce: resreq: bad\\nword at column 4.", "  mem[ x", "     ^"] == lines
+
+
+def test_an_array_that_is_too_large_is_told_the_largest_index(capfd):
+    """
+    A number with many digits is a number all the same.
+    """
+    for name in ("a[1-1000000000]", "a[1-1000000000000000000000]"):
+        status, _, told = _run(capfd, "submit", "-J", name, "--", "true")
+        assert 2 == status
+        assert "an index must be at most 100000" in told

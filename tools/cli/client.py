@@ -25,6 +25,7 @@ from domain.errors import (
     StoreUnavailable,
     XceError,
 )
+from domain.texts import NotUnderstood
 
 SOCKET_NAME = "xce.sock"
 RESPONSE_TIMEOUT_S = 60.0
@@ -214,7 +215,10 @@ def error_of(status: int, answer: Json) -> XceError:
     family = {404: NotFound, 403: Denied, 401: Denied}.get(status, Refused)
     field = error.get("field") or "request"
     rule = error.get("rule") or f"was answered with status {status}"
-    return family(field, rule, error.get("value"), hint)
+    value, column = error.get("value"), error.get("column")
+    if family is Refused and isinstance(value, str) and isinstance(column, int):
+        return NotUnderstood(field, rule, value, column, hint)
+    return family(field, rule, value, hint)
 
 
 def _failed(error: Json) -> XceError:

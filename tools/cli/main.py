@@ -16,6 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from domain.errors import InvariantBroken, XceError
+from domain.texts import NotUnderstood
 
 FAULT = 70
 INTERRUPTED = 130
@@ -152,14 +153,14 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """
-    Run one command and return its exit status; errors become one line on standard error.
+    Run one command and return its exit status; errors become text on standard error, one line but
+    for a caret under what isn't understood.
     """
     try:
         status = cli.main(arguments, prog_name="xce", standalone_mode=False)
         sys.stdout.flush()
     except XceError as error:
-        fault = isinstance(error, InvariantBroken)
-        return _complain(error.text(), FAULT if fault else error.exit_status)
+        return complain(error)
     except click.ClickException as error:
         return _usage(error)
     except (click.Abort, KeyboardInterrupt):
@@ -167,16 +168,27 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         return _nobody_reads()
     except OSError as error:
-        return _complain(_operating_system(error), 3)
+        return _complain(_operating_system(error), status=3)
     except Exception as error:  # noqa: BLE001 - a person gets one line, whatever it was
         return _fault(error)
     return status if isinstance(status, int) else 0
 
 
-def _complain(text: str, status: int) -> int:
+def complain(error: XceError) -> int:
+    """
+    Tell an error and return the exit status that it means.
+    """
+    if isinstance(error, NotUnderstood):
+        # The caret needs the text on the line above it; neither of the two holds line ends.
+        return _complain(*error.text().rsplit("\n", 2), status=error.exit_status)
+    fault = isinstance(error, InvariantBroken)
+    return _complain(error.text(), status=FAULT if fault else error.exit_status)
+
+
+def _complain(*lines: str, status: int) -> int:
     from tools.cli.output import escape
 
-    click.echo(f"xce: {escape(text)}", err=True)
+    click.echo("xce: " + "\n".join(map(escape, lines)), err=True)
     return status
 
 
@@ -209,4 +221,4 @@ def _fault(error: Exception) -> int:
     if os.environ.get("XCE_TRACEBACK"):
         raise error
     hint = "This is a fault of XCE; set XCE_TRACEBACK=1 to see where it came from."
-    return _complain(f"{type(error).__name__}: {error}. {hint}", FAULT)
+    return _complain(f"{type(error).__name__}: {error}. {hint}", status=FAULT)

@@ -26,7 +26,7 @@ def scheduler() -> None:
     "xce scheduler record status",
     "xce scheduler record stop",
     after="Next: xce replay verify evening.jsonl; xce simulate evening.jsonl; without names of "
-    "people:\\nxce log export evening.jsonl given-away.jsonl --anonymise.",
+    "people:\n  xce log export evening.jsonl given-away.jsonl --anonymise.",
 ))
 def record() -> None:
     """

@@ -52,12 +52,19 @@ class Shortage:
         if not self.resource or self.missing_milli is None or self.available_milli is None:
             return f"{self.text}: {hosts}"
         show = show_memory if self.resource == "mem" else show_milli
-        unit = "" if self.resource == "mem" else f" {self.resource}"
+        # A job of many tasks is tried in shares: what it asks for in all is another number.
         return (
             f"{self.text}: {hosts}; nearest is {self.nearest_host} with "
-            f"{show(self.available_milli)}{unit} "
-            f"of {show(self.requested_milli)}{unit}, short of {show(self.missing_milli)}{unit}"
+            f"{_with_unit(self.available_milli, self.resource)} free; the smallest share tried "
+            f"there was {show(self.requested_milli)}, short of {show(self.missing_milli)}"
         )
+
+
+def _with_unit(milli: int, resource: str) -> str:
+    if resource == "mem":
+        return show_memory(milli)
+    unit = "slot" if resource == "slots" and milli == 1000 else resource
+    return f"{show_milli(milli)} {unit}"
 
 
 @dataclass(frozen=True, slots=True)

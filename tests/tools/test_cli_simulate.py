@@ -11,7 +11,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from projections.scheduling.plugins import BUILT_IN_PICKERS
 from store.log import EventLog
 from tests.tools import cli_harness as harness
 from tools.cli import main
@@ -249,3 +251,13 @@ def test_a_signal_leaves_no_temporary_log(tmp_path, number, status):
         running.wait()
 
     assert (status, []) == (running.returncode, list(place.iterdir()))
+
+
+def test_the_help_text_names_every_picker_that_is_built_in():
+    """
+    A picker that nobody is told of isn't used; a text of its own would miss the next one.
+    """
+    shown = " ".join(CliRunner().invoke(main.cli, ["simulate", "--help"]).output.split())
+
+    assert all(f" {one().name} (" in shown for one in BUILT_IN_PICKERS)
+    assert "be greedy: a job that can't be placed holds nobody back" in shown

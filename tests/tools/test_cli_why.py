@@ -94,7 +94,8 @@ def test_one_screen_tells_verdict_limit_nearest_host_place_and_moment(life, ask,
     shown = ask(directory, life.ids["low"])
 
     assert "waits: it can start, but not now" in shown
-    assert "nearest is h1 with 0 slots of 1 slots, short of 1 slots" in shown
+    assert "nearest is h1 with 0 slots free; the smallest share tried there was 1" in shown
+    assert "there was 1, short of 1" in shown
     assert "4 of 5 that wait, just after" in shown
     assert "Since" in shown
     assert f"(position {len(life.log)})" in shown
@@ -107,7 +108,10 @@ def test_never_is_told_from_not_now(life, ask, tmp_path):
     """
     directory = written(life, tmp_path)
 
-    assert "can never start on the cluster as it is" in ask(directory, life.ids["huge"])
+    shown = ask(directory, life.ids["huge"])
+    assert "can never start on the cluster as it is" in shown
+    assert "It asks for  9 tasks; all hosts together have 4 slots" in shown
+    assert "all hosts together" not in ask(directory, life.ids["low"])
     huge, low = (told(ask, directory, life.ids[name]) for name in ("huge", "low"))
     assert ("never", "later") == (huge["satisfiable"], low["satisfiable"])
 
@@ -224,13 +228,29 @@ def test_a_held_job_says_so(life, ask, tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "status"),
-    [(("99",), 1), (("1", "--at", "soon"), 2), (("1", "--history", "--hosts"), 2), (("x",), 2)],
+    [(("99",), 1), (("1", "--at", "soon"), 2), (("1", "--at", "9999"), 2),
+     (("1", "--at", "9999", "--trace"), 2), (("1", "--history", "--hosts"), 2), (("x",), 2)],
 )
 def test_what_can_not_be_answered_is_one_line(life, ask, tmp_path, arguments, status):
     """
     Not found is 1, wrong usage 2.
     """
     assert 1 == ask(written(life, tmp_path), *arguments, status=status).count("\n")
+
+
+def test_a_moment_that_is_none_is_told_what_is_taken(life, capsys, tmp_path):
+    """
+    A position beyond the end isn't taken for the end, and positions are told as well as times.
+    """
+    directory, last = str(written(life, tmp_path)), len(life.log)
+
+    for at in (str(last + 1), "soon"):
+        assert 2 == run(["why", "--dir", directory, "1", "--at", at])
+    assert 0 == run(["why", "--dir", directory, "1", "--at", str(last)])
+
+    beyond, nonsense = capsys.readouterr().err.splitlines()
+    assert f"at: must not be after the log's last position {last}" in beyond
+    assert "at: must be a position such as 4711 or a time such as 2026-" in nonsense
 
 
 def test_where_a_job_was_placed_and_why_there_is_told(ask, tmp_path):

@@ -8,6 +8,7 @@ import os
 import pwd
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,7 +131,19 @@ def position_of(reading: Reading, text: str | None, field: str) -> int | None:
         return None
     if text.isdecimal():
         return int(text)
-    return reading.position_at(parse_time_us(text, field=field))
+    return reading.position_at(_time_us(text, field))
+
+
+def _time_us(text: str, field: str) -> int:
+    """
+    Return the time that a text means where a position is taken too, and say so if it means none.
+    """
+    try:
+        datetime.fromisoformat(text.strip())
+    except ValueError:
+        rule = "must be a position such as 4711 or a time such as 2026-11-29T18:00:00Z"
+        raise Refused(field, rule, text) from None
+    return parse_time_us(text, field=field)
 
 
 def time_of(reading: Reading, text: str | None, field: str) -> int | None:
@@ -140,7 +153,7 @@ def time_of(reading: Reading, text: str | None, field: str) -> int | None:
     if text is None:
         return None
     if not text.isdecimal():
-        return parse_time_us(text, field=field)
+        return _time_us(text, field)
     query = "SELECT time_us FROM events WHERE position >= ? ORDER BY position LIMIT 1"
     found = reading.value(query, (int(text),))
     return reading.last_time_us() if found is None else int(found)

@@ -18,6 +18,7 @@ from store.verify import VerifyReport, verify
 from tools.cli.log_files import COMMANDS
 from tools.cli.log_places import snapshot_directory
 from tools.cli.log_snapshots import COMMANDS as SNAPSHOT_COMMANDS
+from tools.cli.output import counted
 
 CORRUPT = 4
 LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
@@ -136,7 +137,8 @@ def _show_report(report: VerifyReport) -> None:
         click.echo(problem.text())
     if report.problem_count > len(report.problems):
         click.echo(f"and {report.problem_count - len(report.problems)} more")
-    click.echo("The log is good." if report.is_good else f"{report.problem_count} problems.")
+    found = counted(report.problem_count, "problem")
+    click.echo("The log is good." if report.is_good else f"{found}.")
 
 
 @snapshot_group.command(
@@ -163,7 +165,7 @@ def snapshot_list(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's w
         click.echo(
             f"{row['position']:>12}  {row['time']}  {row['schema']}  {row['bytes']} bytes{pinned}"
         )
-    click.echo(f"{len(rows)} snapshots.")
+    click.echo(f"{counted(len(rows), 'snapshot')}.")
 
 
 def _snapshot_row(entry: Entry) -> dict[str, object]:

@@ -17,6 +17,7 @@ from store.snapshots import SnapshotStore
 from tools.cli.client import Client
 from tools.cli.log_places import serving_cluster, snapshot_directory
 from tools.cli.options import examples
+from tools.cli.output import counted
 
 CORRUPT = 4
 LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
@@ -112,7 +113,7 @@ def snapshot_prune(log: Path, *, keep: int, daily: int) -> None:
     with EventLog.open(log, writable=False) as opened:
         log_id = opened.log_id
     removed = SnapshotStore(snapshot_directory(log), log_id=log_id).prune(keep, daily=daily)
-    click.echo(f"{len(removed)} snapshots removed.")
+    click.echo(f"{counted(len(removed), 'snapshot')} removed.")
 
 
 @click.command(
@@ -134,7 +135,7 @@ def snapshot_pin(log: Path, position: int, *, off: bool) -> int:
         log_id = opened.log_id
     store = SnapshotStore(snapshot_directory(log), log_id=log_id)
     changed = store.pin(position, is_pinned=not off)
-    click.echo(f"{len(changed)} snapshots {'let go' if off else 'pinned'}.")
+    click.echo(f"{counted(len(changed), 'snapshot')} {'let go' if off else 'pinned'}.")
     return 0 if changed else 1
 
 

@@ -49,6 +49,30 @@ Next, with --log DIR: xce log info DIR, xce replay verify DIR.
 """
 
 
+class PickerOption(click.Option):
+    """
+    Tell in the help text which pickers there are; they are asked for only when it is shown.
+    """
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """
+        Name every picker that is built in, with what it does.
+        """
+        from projections.scheduling.plugins import BUILT_IN_PICKERS
+
+        named = "; ".join(f"{one().name} ({_what(one)})" for one in BUILT_IN_PICKERS)
+        self.help = f"Which job is next: {named}; or another plug-in's name."
+        return super().get_help_record(ctx)
+
+
+def _what(picker: Callable[[], object]) -> str:
+    """
+    Return what a picker does: the first sentence of its description, to go on with.
+    """
+    first = " ".join((picker.__doc__ or "").split()).partition(".")[0]
+    return first[:1].lower() + first[1:]
+
+
 @click.command(epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--cluster", metavar="HOSTSxSLOTS|FILE",
@@ -61,10 +85,8 @@ Next, with --log DIR: xce log info DIR, xce replay verify DIR.
 @click.option("--seed", type=int, metavar="NUMBER", help="Where chance begins; it has no default.")
 @click.option("--run-time", "unrecorded_run_s", type=click.IntRange(0, 10**9), metavar="SECONDS",
               help="The run time of jobs in a table without times (openb); else none runs.")
-@click.option("--picker", default="builtin_fcfs", show_default=True, metavar="NAME",
-              help="Which job is next: builtin_fcfs, strict_fcfs (a job that can't be placed holds "
-                   "back the rest), easy (backfills around that job), conservative (around all), "
-                   "shortest_first, fairshare, or another plug-in's name.")
+@click.option("--picker", cls=PickerOption, default="builtin_fcfs", show_default=True,
+              metavar="NAME")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
               help="A setting: queue.NAME.picker=strict_fcfs, queue.priority=50 (all queues), "
                    "cluster.reserve_per_task=true, ... Repeatable.")

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from domain.errors import Refused
 from tools.cli.client import Json
 
 if TYPE_CHECKING:
@@ -224,6 +225,12 @@ class Moment:
             return None
         return waiting(self.core.state, self.job)
 
+    def slots(self) -> int:
+        """
+        Return how many slots all hosts had together.
+        """
+        return int(self.core.state.capacity.slots.sum())
+
     def limits(self) -> list[BudgetUse]:
         """
         Return the limits that keep it back, with what is in use.
@@ -312,6 +319,7 @@ def moment_of(
 
     Raises:
         NotFound: There is no such job, or not yet at that moment.
+        Refused: The log ends before that moment.
     """
     from projections.audit.pending import why_at
     from replay.at import ladder_of
@@ -325,9 +333,9 @@ def moment_of(
             reading = stack.enter_context(asked(directory))
         log = stack.enter_context(EventLog.open(directory, writable=False))
         asked_for, last = position_of(reading, at_text, "at"), reading.position()
-        told = why_at(
-            reading, job_id, reading.boundary(last if asked_for is None else min(asked_for, last))
-        )
+        if asked_for is not None and asked_for > last:
+            raise Refused("at", f"must not be after the log's last position {last}", asked_for)
+        told = why_at(reading, job_id, reading.boundary(last if asked_for is None else asked_for))
         # The first question about a long log takes a while: it leaves the ladder's rungs.
         with Bar(told.position, "folding") as bar:
             ladder = ladder_of(log, plugins=found_plugins(), on_progress=bar)

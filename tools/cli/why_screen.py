@@ -74,7 +74,9 @@ def _show_reasons(moment: Moment) -> None:
     if request is not None:
         least, most = request.tasks_min, request.tasks_max
         tasks = counted(least, "task") if least == most else f"{least:,} to {counted(most, 'task')}"
-        say(f"It asks for  {', '.join(filter(None, (tasks, request.resreq)))}")
+        slots = moment.slots()
+        more = f"; all hosts together have {counted(slots, 'slot')}" if least > slots else ""
+        say(f"It asks for  {', '.join(filter(None, (tasks, request.resreq)))}{more}")
 
 
 def _limit_words(budget: BudgetUse) -> str:

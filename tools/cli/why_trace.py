@@ -33,9 +33,7 @@ def tell_trace(
 
     with EventLog.open(directory, writable=False) as log:
         moment = parse_moment("at", at_text or "end")
-        position = log.head() if moment.time_us is None else position_of(log, moment)
-        if moment.position is not None:
-            position = min(position, moment.position)
+        position = position_of(log, moment)
         with Bar(position, "folding") as bar:
             ladder = ladder_of(log, plugins=found_plugins(), on_progress=bar)
             retracer = Retracer(log, ladder, level=Level(level), lines_max=lines_max)

@@ -78,12 +78,12 @@ def test_the_limiting_factor_has_amounts_units_and_the_nearest_host(reading: Rea
     slots, memory = (why_at(reading, "1", row["from_position"] + 1) for row in changed)
 
     assert (
-        "not enough slots: 2 hosts; nearest is h1 with 1 slots of 2 slots, short of 1 slots"
-        == slots.shortages[0].words()
+        "not enough slots: 2 hosts; nearest is h1 with 1 slot free; the smallest share "
+        "tried there was 2, short of 1" == slots.shortages[0].words()
     )
     assert (
-        "not enough mem: 1 host; nearest is h2 with 60MB of 100MB, short of 40MB"
-        == memory.shortages[0].words()
+        "not enough mem: 1 host; nearest is h2 with 60MB free; the smallest share tried "
+        "there was 100MB, short of 40MB" == memory.shortages[0].words()
     )
 
 

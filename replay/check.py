@@ -272,7 +272,7 @@ class _Check:
         state, used = self._core.state, self._ledger.used
         for number, tasks, amounts in event.allocation.shares():
             host = state.hosts[number]
-            left = host.slots - used.get(number, 0)
+            left = host.slots - used.get(number, 0) + self._open_to(stream, number)
             if not host.takes_jobs or self._ledger.exclusive.get(number, 0):
                 self._found(position, "tasks go to hosts that take jobs", stream, "", host.name)
             if tasks > left:
@@ -284,6 +284,27 @@ class _Check:
                     self._found(position, "amounts are never given twice", stream,
                                 f"at most {there} of {amount.resource} on {host.name}",
                                 amount.milli)  # fmt: skip
+
+    def _open_to(self, stream: str, number: int) -> int:
+        """
+        Return the slots on a host that suspended victims have left to this job: those that stopped
+        for it, and those that its queue may preempt while nothing is held for their preemptor.
+        """
+        state = self._core.state
+        jobs = state.stored.jobs
+        job = jobs.get(stream)
+        if job is None or not state.victims:
+            return 0
+        preys, slots = state.preys_of(job.spec.queue), 0
+        for other, tasks in self._ledger.tasks_on(number).items():
+            victim = jobs[other]
+            if not victim.is_aside or not victim.preemptor:
+                continue
+            holder = jobs.get(job_stream(victim.preemptor))
+            is_held = holder is not None and holder.keeps is not None
+            if holder is job if is_held else victim.spec.queue in preys:
+                slots += tasks
+        return slots
 
     def _check_job(self, position: int, before: JobState | None, job: JobRecord) -> None:
         """
@@ -347,13 +368,24 @@ class _Check:
         yield "slots usable", usable, int(capacity.usable[number])
         for resource in host.resources:
             name, column = resource.name, capacity.resources[resource.name]
-            charged, unused = ledger.charged(number, name), ledger.unused(number, name)
+            gone = self._given_back(number, name)
+            charged = ledger.charged(number, name, gone)
+            unused = ledger.unused(number, name, gone)
             yield f"{name} charged", charged, int(column.charged[number])
             left = resource.total_milli - charged
             reported = host.load.get(name, NOTHING_REPORTED)
             if resource.is_real and reported != NOTHING_REPORTED:
                 left = min(left, reported - unused)
             yield f"{name} available", max(0, left), int(column.available[number])
+
+    def _given_back(self, number: int, name: str) -> list[str]:
+        """
+        Return the stopped jobs on a host that have given a resource back; named units they keep.
+        """
+        capacity, jobs = self._core.state.capacity, self._core.state.stored.jobs
+        if name not in capacity.released or capacity.facts[number].units.get(name):
+            return []
+        return [stream for stream in self._ledger.tasks_on(number) if jobs[stream].is_aside]
 
     def _rebuild(self) -> None:
         """

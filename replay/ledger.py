@@ -6,7 +6,7 @@ It shares no code with the core's columns, so that the two can be held against e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import final
 
@@ -51,6 +51,12 @@ class Ledger:
         """
         return list(self._held)
 
+    def tasks_on(self, number: int) -> dict[str, int]:
+        """
+        Return the jobs that hold a host, with their tasks there.
+        """
+        return {stream: share.tasks for stream, share in self._hosts.get(number, {}).items()}
+
     def settle(self, stream: str, allocation: Allocation | None) -> None:
         """
         Take over what a job holds now, None for nothing.
@@ -93,25 +99,29 @@ class Ledger:
             share.actual = actual
             self.touched[number] = None
 
-    def charged(self, number: int, resource: str) -> int:
+    def charged(self, number: int, resource: str, without: Collection[str] = ()) -> int:
         """
-        Return what is charged: of each job the greater of reserved and used.
+        Return what is charged: of each job, but for some, the greater of reserved and used.
         """
         return sum(
             max(share.reserved[resource], share.actual.get(resource, 0))
-            for share in self._reserving(number, resource)
+            for share in self._reserving(number, resource, without)
         )
 
-    def unused(self, number: int, resource: str) -> int:
+    def unused(self, number: int, resource: str, without: Collection[str] = ()) -> int:
         """
         Return what is reserved and not used.
         """
         return sum(
             max(0, share.reserved[resource] - share.actual.get(resource, 0))
-            for share in self._reserving(number, resource)
+            for share in self._reserving(number, resource, without)
         )
 
-    def _reserving(self, number: int, resource: str) -> Iterator[Share]:
+    def _reserving(
+        self, number: int, resource: str, without: Collection[str]
+    ) -> Iterator[Share]:
         return (
-            share for share in self._hosts.get(number, {}).values() if resource in share.reserved
+            share
+            for stream, share in self._hosts.get(number, {}).items()
+            if resource in share.reserved and stream not in without
         )

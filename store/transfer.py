@@ -268,7 +268,7 @@ def import_log(source: Path, directory: Path) -> RecordingHeader:
 
     Raises:
         NotFound: There is no such file.
-        Refused: There is a log in the directory.
+        Refused: There is a log in the directory, or the file isn't a whole log.
         Corrupt: The lines are damaged, incomplete, or give another head digest.
     """
     if is_log(directory):
@@ -279,8 +279,12 @@ def import_log(source: Path, directory: Path) -> RecordingHeader:
         with opened(source) as file:
             header = read_header_line(file.readline(LINE_MAX))
             if header.first_position != 1 or not header.head_digest:
-                found = f"a part of one, from position {header.first_position} on"
-                raise Corrupt("gap", 1, "a whole log", found)
+                rule = (
+                    "must be the export of a whole log; this is a recording or a part of one, from "
+                    f"position {header.first_position}"
+                )
+                hint = f"It replays as it is: xce replay verify {source}; xce simulate {source}."
+                raise Refused("file", rule, str(source), hint)
             _build(file, header, building)
         _put_in_place(building, directory)
     finally:

@@ -153,7 +153,7 @@ def test_import_passes_states_over_and_refuses_a_part(tmp_path: Path, directory:
 
     assert (tmp_path / "plain.jsonl").read_bytes() == (tmp_path / "second.jsonl").read_bytes()
     part = written(directory, tmp_path / "part.jsonl", after=40)
-    with pytest.raises(Corrupt, match="a part of one, from position 41"):
+    with pytest.raises(Refused, match="a part of one, from position 41"):
         import_log(part, tmp_path / "third")
     assert not (tmp_path / "third").exists()
 

@@ -137,7 +137,9 @@ def _host_line(reason: Json, host: Json) -> str:
         return str(host["host"])
     available = show_amount(resource, host["available_milli"])
     asked = show_amount(resource, reason["requested_milli"])
-    unit = f" {resource}" if resource != "mem" else ""
+    unit = "" if resource == "mem" else f" {resource}"
+    if (resource, host["available_milli"]) == ("slots", 1000):
+        unit = " slot"
     return f"{host['host']}: {available}{unit} available, {asked} asked for"
 
 

@@ -382,6 +382,24 @@ def test_a_refused_command_is_told_in_the_words_of_one_that_was_carried_out(tell
     ] == list(told)
 
 
+def test_a_refusal_that_was_recorded_by_its_route_keeps_its_spelling(tell) -> None:
+    """
+    Older logs have some: spelled letter by letter nobody could read them.
+    """
+    log = a_cluster()
+    route = "POST /v1/define/queue"
+    log.add("refusals", CommandRefused(command=route, field="priority", rule="is missing"), "ben")
+    refused = CommandRefused(command="CloseQueue", subject="q1", field="queue", rule="is none")
+    log.add("refusals", refused, "ben")
+
+    told = tell(log).table(
+        "SELECT command, object_kind, object FROM commands WHERE outcome = 'refused' "
+        "ORDER BY position"
+    )[1]
+
+    assert [(route, "", ""), ("close queue", "queue", "q1")] == list(told)
+
+
 def test_what_happened_in_a_session_is_counted_for_it(tell) -> None:
     """
     A step that is cut by a batch still belongs to its session.

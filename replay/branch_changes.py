@@ -19,6 +19,7 @@ from domain.cluster import ClusterSettings
 from domain.commands import JoinWorker
 from domain.errors import Refused
 from domain.event import Value
+from domain.ids import check_name
 from domain.queues import QueueSpec
 from projections.scheduling.plugins import Plugins
 from replay.cluster_file import cluster_of_size, read_cluster_file
@@ -158,6 +159,8 @@ def parse_setting(text: str) -> Setting:
     name = ".".join(inner[:-1])
     if inner[-1] not in fields or (kind == "cluster" and name):
         raise Refused(SET, f"must name a field: {', '.join(fields)}", path, _HOW)
+    if len(inner) > 1:
+        check_name(f"{SET} {kind} name", name)
     return Setting(kind, name, inner[-1], _value(value))
 
 

@@ -276,19 +276,35 @@ class _Verification:
         self, step: list[Envelope], recorded: list[Stamped], made: list[Stamped]
     ) -> Difference:
         """
-        Describe the first event of the step that differs.
+        Describe the first event of the step that differs, or that is only on one side.
+
+        That an event ends its step only says that the next one is missing, so the next is told.
         """
         for place, (old, new) in enumerate(zip(recorded, made, strict=False)):
-            if old != new:
-                return Difference(
-                    step[place].position, old.stream, _words(old), _words(new), self._why()
-                )
+            if old._replace(ends_step=new.ends_step) != new:
+                return self._both(step[place].position, old, new)
         place = min(len(recorded), len(made))
+        if len(recorded) == len(made):
+            return self._both(step[-1].position, recorded[-1], made[-1])
         old_words = _words(recorded[place]) if place < len(recorded) else ""
         new_words = _words(made[place]) if place < len(made) else ""
         longer = recorded if place < len(recorded) else made
         position = step[min(place, len(step) - 1)].position
         return Difference(position, longer[place].stream, old_words, new_words, self._why())
+
+    def _both(self, position: int, old: Stamped, new: Stamped) -> Difference:
+        """
+        Tell two events that differ; what differs in their stamps only where nothing else does.
+        """
+        words, again = _words(old), _words(new)
+        if words == again:
+            names = [
+                name for name in ("time_us", "actor", "cause", "ends_step")
+                if getattr(old, name) != getattr(new, name)
+            ]  # fmt: skip
+            words += "".join(f", {name} {getattr(old, name)!r}" for name in names)
+            again += "".join(f", {name} {getattr(new, name)!r}" for name in names)
+        return Difference(position, old.stream, words, again, self._why())
 
     def _why(self) -> str:
         """

@@ -171,3 +171,70 @@ def test_a_difference_outside_the_span_is_not_its_business(log: EventLog) -> Non
             log, plugins=plugins, after=position - 1, start=Ladder(log, plugins=plugins).start
         )
         assert everywhere.differences == found.differences
+
+
+def _where_several_were_made(log: EventLog) -> int:
+    """
+    Return the index of the last event of a session with two decisions or more.
+    """
+    envelopes = list(log.read())
+    return next(
+        place
+        for place, one in enumerate(envelopes)
+        if one.ends_step and place > 1
+        and envelopes[place - 2].cause == envelopes[place - 1].cause == one.cause != ""
+    )  # fmt: skip
+
+
+def test_a_decision_that_was_not_recorded_is_named(log: EventLog) -> None:
+    """
+    The last decision of a session is taken out of the log: it is told, and not the one before it,
+    which only ends its step now.
+    """
+    with log:
+        place = _where_several_were_made(log)
+        stamped = [one.stamped() for one in log.read()][: place + 1]
+    gone = stamped.pop()
+    stamped[-1] = stamped[-1]._replace(ends_step=True)
+
+    first = verify(ListLog(stamped)).differences[0]
+
+    assert (place, gone.stream, "") == (first.position, first.stream, first.recorded)
+    assert first.re_decided.startswith(f"{gone.event.TYPE_CODE} in {gone.stream}")
+
+
+def test_a_decision_that_is_no_longer_made_is_named(log: EventLog) -> None:
+    """
+    The core makes the last decision of a session no more.
+    """
+    with log:
+        place = _where_several_were_made(log)
+        stamped = [one.stamped() for one in log.read()][: place + 1]
+    lost = stamped[-1]
+
+    class Lacks(Core):
+        def session(self, now_us: int) -> list[object]:  # type: ignore[override]
+            made = super().session(now_us)
+            if made[-1] == lost:
+                made = [*made[:-2], made[-2]._replace(ends_step=True)]
+            return made  # type: ignore[return-value]
+
+    first = verify(ListLog(stamped), make_core=Lacks).differences[0]  # type: ignore[arg-type]
+
+    assert (place + 1, lost.stream, "") == (first.position, first.stream, first.re_decided)
+    assert first.recorded.startswith(f"{lost.event.TYPE_CODE} in {lost.stream}")
+
+
+def test_what_differs_in_a_stamp_alone_is_said(log: EventLog) -> None:
+    """
+    Two sides that read the same would say nothing.
+    """
+    with log:
+        place = _where_several_were_made(log)
+        stamped = [one.stamped() for one in log.read()][: place + 1]
+    stamped[-1] = stamped[-1]._replace(actor="mallory")
+
+    first = verify(ListLog(stamped)).differences[0]
+
+    assert first.recorded.endswith(", actor 'mallory'")
+    assert first.re_decided.endswith(", actor ''")

@@ -32,6 +32,8 @@ from replay.ledger import Ledger
 from replay.moments import ReadableLog
 
 FINDINGS_KEPT: Final = 100
+REPEATS_KEPT: Final = 5
+"""Of the same rule about the same subject: what is wrong once often stays so in every step."""
 SAMPLE_EVENTS: Final = 5_000
 
 MOVES: Final = frozenset(
@@ -130,7 +132,7 @@ class _Check:
         self._time_us = 0
         self._session = 0
         self._sampled = 0
-        self._said: set[tuple[str, str]] = set()
+        self._said: dict[tuple[str, str], int] = {}
 
     def run(self, log: ReadableLog) -> CheckResult:
         step: list[Envelope] = []
@@ -150,13 +152,14 @@ class _Check:
         self, position: int, rule: str, subject: str, expected: object = "", found: object = ""
     ) -> None:
         """
-        Note a finding; the same rule about the same subject is told once and counted always.
+        Note a finding; the same rule about the same subject is told a few times, counted always.
         """
         result = self._result
         result.finding_count += 1
-        if (rule, subject) in self._said or len(result.findings) >= FINDINGS_KEPT:
+        key = (rule, subject)
+        self._said[key] = self._said.get(key, 0) + 1
+        if self._said[key] > REPEATS_KEPT or len(result.findings) >= FINDINGS_KEPT:
             return
-        self._said.add((rule, subject))
         result.findings.append(Finding(position, rule, subject, str(expected), str(found)))
 
     # -- events

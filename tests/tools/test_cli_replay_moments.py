@@ -90,6 +90,47 @@ def test_check_passes_a_sound_log(capfd, log):
     assert "Every invariant holds." in run(capfd, "check", log)
 
 
+def without_causes(log, place):
+    """
+    Write a copy of a log in which no decision about a job names its session; return how many.
+    """
+    with EventLog.open(log, writable=False) as opened:
+        stamped = [one.stamped() for one in opened.read()]
+    wrong = [one for one in stamped if one.cause and one.stream.startswith("job:")]
+    with EventLog.create(place, log_id="tampered") as written:
+        written.append([one._replace(cause="") if one in wrong else one for one in stamped])
+    return len(wrong)
+
+
+def test_check_tells_every_finding(capfd, log, tmp_path):
+    """
+    Also a second one of the same rule about the same job, with its own position.
+    """
+    count = without_causes(log, tmp_path / "wrong")
+    told = run_json(capfd, "check", tmp_path / "wrong", status=1)
+    shown = run(capfd, "check", tmp_path / "wrong", status=1)
+
+    assert count == told["finding_count"] == len(told["findings"])
+    assert len({one["subject"] for one in told["findings"]}) < count
+    for one in told["findings"]:
+        assert f"Position {one['position']}, {one['subject']}: {one['rule']}" in shown
+    assert "more, which" not in shown
+
+
+def test_check_says_how_many_findings_it_does_not_tell(capfd, log, tmp_path, monkeypatch):
+    """
+    What is wrong in every step doesn't fill the screen.
+    """
+    monkeypatch.setattr("replay.check.REPEATS_KEPT", 1)
+    count = without_causes(log, tmp_path / "wrong")
+    told = run_json(capfd, "check", tmp_path / "wrong", status=1)
+
+    assert f"and {count - len(told['findings'])} more, which" in run(
+        capfd, "check", tmp_path / "wrong", status=1
+    )
+    assert len(told["findings"]) < count == told["finding_count"]
+
+
 def test_bisect_finds_a_position_or_says_that_there_is_none(capfd, log):
     """
     0 with the event that made it so, 1 when it nowhere holds.

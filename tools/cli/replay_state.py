@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 JOBS_SHOWN = 50
 CHANGES_SHOWN = 200
-FINDINGS_SHOWN = 20
 DIFFERENT = 1
 
 AT_HELP = "A position, a time in UTC (2026-11-29T18:30:00), Unix seconds (@1234.5), or end."
@@ -299,10 +298,13 @@ def check(log: Path, *, every: int, progress: bool | None, as_json: bool) -> int
     say(f"{counted(result.events, 'event')} in {counted(result.steps, 'step')}; accounts of hosts "
         f"worked out again {result.accounts:,} times, the whole state rebuilt "
         f"{counted(result.rebuilds, 'time')}.")
-    for one in result.findings[:FINDINGS_SHOWN]:
+    for one in result.findings:
         say(f"Position {one.position}, {one.subject}: {one.rule}")
         if one.expected or one.found:
             say(f"  expected {one.expected or '-'}, found {one.found or '-'}")
+    more = result.finding_count - len(result.findings)
+    if more:
+        say(f"and {more:,} more, which aren't told: the first of each rule and subject are.")
     say("Every invariant holds." if result.is_good else
         f"{counted(result.finding_count, 'finding')}; the first at position "
         f"{result.findings[0].position}.")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +59,31 @@ def test_the_tables_are_kept_up_and_made_anew_at_will_meanwhile(live):
     assert 0 == live.run("audit", "check").returncode
     assert 0 == live.run("down").returncode
     assert 0 == born_ticks(started(live)[0])
+
+
+def test_catching_up_by_hand_waits_for_the_one_that_does_it_already(live):
+    """
+    Whoever asks for it wants the tables at the log's end, and doesn't care who brought them there.
+    """
+    harness.wait_until(lambda: started(live))
+    (follower,) = started(live)
+    harness.wait_until((live.directory / "audit.db").exists)
+    os.kill(follower, signal.SIGSTOP)
+    try:
+        job_id = live.submit("--shell", "true")
+        live.wait_state(job_id, "DONE")
+        asked = live.begin("audit", "catch-up", "--json")
+        maps = Path(f"/proc/{asked.pid}/maps")
+        harness.wait_until(lambda: "data.mdb" in maps.read_text())
+        assert asked.poll() is None
+    finally:
+        os.kill(follower, signal.SIGCONT)
+    out, err = asked.communicate(timeout=harness.DEADLINE_S)
+
+    assert (0, "") == (asked.returncode, err)
+    assert 0 == json.loads(out)["taken"]
+    assert "DONE" == state_in_tables(live, job_id)
+    assert "keeps the tables up" in live.run("audit", "catch-up").stdout
 
 
 def test_the_scheduler_does_not_wait_for_one_that_stands_still(live):

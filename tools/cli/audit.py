@@ -147,14 +147,9 @@ def _bring_up(directory: Path, place: Place) -> None:
 
 
 def _wait_for_others(place: Place, head: int) -> None:
-    from projections.audit.reading import Reading
-
     deadline = time.monotonic() + OTHERS_S
     while True:
-        position = 0
-        if place.current() is not None:
-            with Reading(place.link) as reading:
-                position = reading.position()
+        position = _position_in(place)
         if position >= head:
             return
         if time.monotonic() > deadline:
@@ -165,6 +160,42 @@ def _wait_for_others(place: Place, head: int) -> None:
         time.sleep(LOOK_S)
 
 
+def _position_in(place: Place) -> int:
+    from projections.audit.reading import Reading
+
+    if place.current() is None:
+        return 0
+    with Reading(place.link) as reading:
+        return reading.position()
+
+
+def _take_or_wait(log: EventLog, place: Place, head: int) -> int | None:
+    """
+    Bring the tables up to a position; return how many events were taken, None when another process
+    brought them there.
+
+    Raises:
+        Busy: It doesn't come forward any more.
+    """
+    from tools.follower.feed import catch_up
+    from tools.follower.place import Busy
+
+    deadline, before = time.monotonic() + OTHERS_S, 0
+    while True:
+        try:
+            with Bar() as bar:
+                return catch_up(log, place, bar)
+        except Busy:
+            position = _position_in(place)
+            if position >= head:
+                return None
+            if position > before:
+                deadline, before = time.monotonic() + OTHERS_S, position
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(LOOK_S)
+
+
 @audit_group.command("catch-up", epilog="Example: xce audit catch-up. Next: xce audit who.")
 @dir_option
 @json_option
@@ -172,28 +203,29 @@ def catch_up_command(directory: Path, *, as_json: bool) -> None:
     """
     Bring the tables up to the log, made anew where they must be.
     """
-    from tools.follower.feed import catch_up
-
     with opened(directory) as (log, place):
         began_s = time.monotonic()
-        with Bar() as bar:
-            taken = catch_up(log, place, bar)
-        took_s = time.monotonic() - began_s
         head = log.head()
+        taken = _take_or_wait(log, place, head)
+        took_s = time.monotonic() - began_s
+        if taken is not None:
+            head = log.head()
     if as_json:
         say_json(
             {
                 "position": head,
-                "taken": taken,
+                "taken": taken or 0,
                 "seconds": round(took_s, 3),
                 "database": str(place.link),
             }
         )
-    else:
-        say(
-            f"{counted(taken, 'event')} taken in {took_s:.1f} s; {place.link} is at position "
-            f"{head:,}."
-        )
+        return
+    done = (
+        "Another process, as xce up starts one, keeps the tables up"
+        if taken is None
+        else f"{counted(taken, 'event')} taken in {took_s:.1f} s"
+    )
+    say(f"{done}; {place.link} is at position {head:,}.")
 
 
 @audit_group.command(

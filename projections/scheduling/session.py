@@ -11,11 +11,12 @@ from domain.allocations import Allocation
 from domain.errors import InvariantBroken, PluginFailed
 from domain.event import Event
 from domain.events.jobs import JobDispatched, JobEnded, JobPended, JobStartPromised
-from domain.events.session import IdRange, JobsForgotten, ListHeldBack, ReasonSetChanged
+from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged
 from domain.ids import CLUSTER, REASONS, SESSION
 from domain.job_states import JobState
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.gathering import Gathering
+from projections.scheduling.id_ranges import ranges_of
 from projections.scheduling.orders import Orders
 from projections.scheduling.own_view import ground_of, is_as_all_see_it, relief_for
 from projections.scheduling.pickers.lists import held_back
@@ -56,6 +57,8 @@ def _failed(failure: Exception) -> Pending:
 
 
 Decide = Callable[[str, Event], None]
+PASSES_MAX: Final = 50
+"""So often a session asks a picker whose promises depend on each other."""
 TERM_ORPHAN_SYSTEM: Final = "TERM_ORPHAN_SYSTEM"
 
 
@@ -110,11 +113,9 @@ class Session:
             self._preemption().end_idle_holds()
         if state.gatherers or state.gave_up:
             self._gathering().give_up()
-        self._try_jobs(state.picker)
+        self._try_all()
         if self._left <= 0:
             return False
-        if self._planner is not None or state.promised:
-            self._note_promises()
         if state.victims:
             Resumption(state, self._decided).let_go_on()
         if became_ready:
@@ -136,6 +137,22 @@ class Session:
         changed = changed or self._settings.preemption.opens_with_time
         if state.limits.note_time(now_us) or changed:
             state.capacity.freed += 1
+
+    def _try_all(self) -> None:
+        """
+        Try the jobs, and record what is promised. A picker whose promises depend on those of the
+        last try is asked until it promises nothing else: another session at this moment must find
+        nothing to decide.
+        """
+        for _ in range(PASSES_MAX):
+            left, self._unsat = self._left, {}
+            self._try_jobs(self._state.picker)
+            if self._left <= 0:
+                return
+            if self._planner is not None or self._state.promised:
+                self._note_promises()
+            if self._left == left or not getattr(self._planner, "is_stepwise", False):
+                return
 
     def _try_jobs(self, picker: JobPicker) -> None:
         """
@@ -476,16 +493,3 @@ class Session:
         numbers = self._state.forgettable(before_us, settings.forget_batch)
         if numbers:
             self._decided(SESSION, JobsForgotten(ranges=ranges_of(numbers)))
-
-
-def ranges_of(numbers: list[int]) -> tuple[IdRange, ...]:
-    """
-    Return ascending job numbers as ranges.
-    """
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and ranges[-1][1] == number - 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return tuple(IdRange(first=first, last=last) for first, last in ranges)

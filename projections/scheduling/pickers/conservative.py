@@ -69,6 +69,13 @@ class Conservative:
         self._failed: set[tuple[str, tuple[KeptRun, ...]]] = set()
         self._proved: tuple[str, str, int] = ("", "", -1)
 
+    @property
+    def is_stepwise(self) -> bool:
+        """
+        Say whether what it promises depends on what it promised before: a session then asks again.
+        """
+        return self._ahead is None
+
     def fini(self) -> None:
         self._waiting = Waiting(self._view)
 

@@ -32,8 +32,8 @@ class FairsharePicker:
     Pick by dynamic priority.
 
     Equivalent to: return every ready job once, that of the account with the highest priority next.
-    Differs in: a job whose request proved impossible, and for which nothing can have changed since
-    (``epoch_of``), isn't returned again.
+    Differs in: a job whose request proved impossible in this session, and for which nothing can
+    have changed since (``epoch_of``), isn't returned.
     """
 
     name = "fairshare"
@@ -86,9 +86,11 @@ class FairsharePicker:
 
     def begin_session(self) -> None:
         self._current = None
+        # Nothing outlives a session but by events: one that decided nothing leaves no proof behind.
+        self._proved = {}
         trees: dict[str, Account] = {}
         self._paths = {}
-        wanted = [entry for entry in self._waiting.entries if self._may_succeed(entry.job)]
+        wanted = [entry for entry in self._waiting.entries if self._view.is_ready(entry.job)]
         for entry in wanted:
             family = self._family_of(entry.job.spec.queue)
             root = trees.get(family)
@@ -201,10 +203,11 @@ class FairsharePicker:
 
     def next_job(self) -> JobRecord | None:
         for root in self._lists:
-            head = root.head()
-            if head is not None:
-                self._current = head.job
-                return head.job
+            while (head := root.head()) is not None:
+                if self._may_succeed(head.job):
+                    self._current = head.job
+                    return head.job
+                root.take()
         return None
 
     def on_dispatch(self, job: JobRecord) -> None:
@@ -223,8 +226,6 @@ class FairsharePicker:
 
     def end_session(self) -> None:
         self._lists = []
-        if len(self._proved) > 2 * len(self._waiting.entries) + 100:
-            self._proved = {}
 
     def order_keys(self, job: JobRecord) -> list[tuple[str, int | str]]:
         """

@@ -261,6 +261,13 @@ class PickerLists:
         planners = (listed.planner for listed in self._lists)
         return tuple(run for each in planners if each is not None for run in each.kept_from(job))
 
+    @property
+    def is_stepwise(self) -> bool:
+        """
+        Say whether some list's promises depend on what it promised before.
+        """
+        return any(getattr(listed.planner, "is_stepwise", False) for listed in self._lists)
+
     def promises(self) -> dict[str, BackfillReservation]:
         """
         Return what all lists promise.

@@ -32,8 +32,8 @@ class ShortestFirst:
     Pick the shortest job first.
 
     Equivalent to: return every ready job once, in this order. Differs in: a job whose request
-    proved impossible, and for which nothing can have changed since (``epoch_of``), isn't returned
-    again.
+    proved impossible in this session, and for which nothing can have changed since (``epoch_of``),
+    isn't returned.
     """
 
     name = "shortest_first"
@@ -61,6 +61,8 @@ class ShortestFirst:
         self.on_job_push(job)
 
     def begin_session(self) -> None:
+        # Nothing outlives a session but by events: one that decided nothing leaves no proof behind.
+        self._proved = {}
         self._todo = self._waiting.entries[::-1]
 
     def next_job(self) -> JobRecord | None:
@@ -88,8 +90,6 @@ class ShortestFirst:
 
     def end_session(self) -> None:
         self._todo = []
-        if len(self._proved) > 2 * len(self._waiting.entries) + 100:
-            self._proved = {}
 
     def order_keys(self, job: JobRecord) -> list[tuple[str, int | str]]:
         """

@@ -350,7 +350,7 @@ def test_no_space_at_a_write_is_a_clean_refusal(directory: Path) -> None:
     """
     The commit is undone, the next one goes through.
     """
-    told = under_strace(directory, "pwrite64:error=ENOSPC:when=7")
+    told = under_strace(directory, "pwrite64:error=ENOSPC:when=6")
 
     assert 1 == told.count("StoreUnavailable")
     assert 9 == sum(line.startswith("position") for line in told)

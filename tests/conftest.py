@@ -16,6 +16,8 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.examples import examples
+
 REPO = Path(__file__).resolve().parent.parent
 # Every process that a test starts inherits this, also one that has left its parent since.
 RUN_MARK = "XCE_TEST_RUN"
@@ -25,7 +27,13 @@ ENDING_S = 5.0
 
 # No deadline: how long an example takes depends on what else the machine does, not on the code.
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)
+settings.register_profile(
+    "ci",
+    settings.get_profile("local"),
+    derandomize=True,
+    print_blob=True,
+    max_examples=examples(100),
+)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "local")
 
 

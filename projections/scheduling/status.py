@@ -91,6 +91,19 @@ def code_of_hold(job: JobRecord) -> ReasonCode:
 
 def why_waiting(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, ...]]:
     """
+    Return whether a waiting job can never start as things are, and why it waits now: what is
+    recorded, or a cause that comes before it in LSF's order and holds too.
+    """
+    if job.stream in state.unready and state.is_ready(job):
+        sooner = told_before_readiness(state, job)
+        if sooner is not None:
+            return can_never_start(state, job), (sooner,)
+    never, reasons = recorded_reasons(state, job)
+    return never, _with_suspended(state, job, reasons)
+
+
+def recorded_reasons(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, ...]]:
+    """
     Return whether a waiting job can never start as things are, and every recorded reason why it
     waits now.
 
@@ -104,12 +117,9 @@ def why_waiting(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, .
     if not state.windows_open.get(job.spec.queue, True):
         return False, (PendReason(code=ReasonCode.QUE_WINDOW, detail=job.spec.queue),)
     blocker = blocker_of(state, job)
-    sooner = told_before_readiness(state, job) if job.stream in state.unready else None
-    if sooner is not None:
-        return can_never_start(state, job), (sooner,)
     if job.reason_set:
         kept = state.stored.reason_sets[job.reason_set]
-        return kept.never, _with_suspended(state, job, kept.reasons)
+        return kept.never, kept.reasons
     if blocker is not None and blocker is not job:
         return False, (PendReason(code=ReasonCode.JOB_BEHIND, detail=f"job {blocker.job_id}"),)
     return False, (PendReason(code=ReasonCode(job.fresh)),)

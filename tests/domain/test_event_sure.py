@@ -12,12 +12,13 @@ from domain.allocations import Allocation, HostRun
 from domain.commands.reports import JobFinishedReport, JobStartedReport
 from domain.event import event_classes
 from domain.events.jobs import JobFinished
+from tests.examples import examples
 from tests.strategies import instances
 
 CLASSES = (*event_classes().values(), HostRun, Allocation, JobStartedReport, JobFinishedReport)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data(), cls=st.sampled_from(CLASSES))
 def test_a_value_made_without_checks_is_the_checked_one(data, cls):
     """
@@ -35,7 +36,7 @@ def test_a_value_made_without_checks_is_the_checked_one(data, cls):
     assert hash(sure) == hash(checked)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data(), cls=st.sampled_from((JobFinished, HostRun)))
 def test_a_value_with_other_fields_is_the_checked_one(data, cls):
     """

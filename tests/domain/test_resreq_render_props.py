@@ -33,6 +33,7 @@ from domain.resreq.syntax import (
     any_of,
 )
 from domain.units import MINUTE_US
+from tests.examples import examples
 
 SITE_NAMES = ("lic", "gpu", "scratch", "_x1")
 NUMBER_NAMES = ("mem", "swp", "ut", "slots", *SITE_NAMES)
@@ -198,7 +199,7 @@ requirements = (
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(requirements)
 def test_parse_is_the_inverse_of_render(requirement):
     """
@@ -208,7 +209,7 @@ def test_parse_is_the_inverse_of_render(requirement):
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(requirements)
 def test_a_requirement_survives_storage_exactly(requirement):
     """
@@ -241,7 +242,7 @@ _pieces = st.sampled_from(
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(_pieces, max_size=12).map("".join) | st.text(max_size=20))
 def test_any_text_is_understood_or_refused_never_a_crash(text):
     """

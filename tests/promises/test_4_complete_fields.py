@@ -21,6 +21,7 @@ from projections.scheduling.apply import APPLY
 from projections.scheduling.handle import HANDLE
 from projections.scheduling.records import StoredState
 from store.codec import decode, encode_all
+from tests.examples import examples
 from tests.strategies import instances, perturbed
 
 OURS = {code: cls for code, cls in event_classes().items() if cls.__module__.startswith("domain.")}
@@ -76,7 +77,7 @@ def test_perturbing_any_field_of_an_event_shows_in_its_bytes(code: str) -> None:
     check()
 
 
-@settings(BIG, max_examples=40)
+@settings(BIG, max_examples=examples(40))
 @given(instances(StoredState))
 def test_every_field_of_the_state_survives_a_snapshot(stored: StoredState) -> None:
     """

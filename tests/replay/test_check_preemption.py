@@ -16,6 +16,7 @@ from domain.preemption import OnPreempt
 from replay.check import check
 from store.log import EventLog
 from store.transfer import import_log
+from tests.examples import examples
 from tests.projections.scheduling.preempting import queues, running
 from tests.projections.scheduling.test_preemption_props import CASES, STEPS, act, scenario_of
 from tests.replay.logs import ListLog
@@ -52,7 +53,7 @@ def test_a_simulation_with_preemption_holds_every_invariant(
     assert [] == check(simulation.engine.log, sample_events=1).findings
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(CASES, STEPS)
 def test_whatever_the_core_does_for_preemptors_holds_every_invariant(
     values: dict[str, Any], steps: list[Any]

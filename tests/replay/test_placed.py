@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from domain.events.jobs import JobDispatched
 from replay.at import Ladder, whole_steps
 from replay.placed import placement_at
+from tests.examples import examples
 from tests.projections.audit.driving import driven, some_actions
 
 ACTIONS = st.builds(some_actions, st.integers(0, 2**32), st.integers(1, 120))
@@ -35,7 +36,7 @@ class ListLog:
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(ACTIONS, PICKERS)
 def test_safety_every_recorded_placement_is_explained_truly(actions, picker):
     """

@@ -19,6 +19,7 @@ from domain.jobs import EnvironmentVariable, JobSpec, Program
 from projections.audit.history import story
 from projections.audit.privacy import Viewer
 from replay.story import job_story
+from tests.examples import examples
 from tests.projections.audit.driving import driven, some_actions
 from tests.projections.audit.logs import a_cluster, a_program, dispatched
 from tests.projections.audit.making import made
@@ -48,7 +49,7 @@ def told(log, job_id="1", **more):
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(ACTIONS, PICKERS)
 def test_safety_it_is_the_story_that_the_tables_tell(actions, picker):
     """

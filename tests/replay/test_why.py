@@ -14,6 +14,7 @@ from domain.job_states import JobState
 from projections.scheduling.core import Core
 from replay.why import order_of
 from tests.builders import a_host
+from tests.examples import examples
 from tests.projections.audit.driving import driven, some_actions
 
 ACTIONS = st.builds(some_actions, st.integers(0, 2**32), st.integers(1, 120))
@@ -22,7 +23,7 @@ PLENTY = 10_000
 
 
 @pytest.mark.slow
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(ACTIONS, PICKERS)
 def test_safety_the_place_is_that_in_which_jobs_are_taken_where_everything_fits(actions, picker):
     """

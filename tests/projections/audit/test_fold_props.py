@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from domain.ids import job_of_stream
 from projections.audit.reading import Reading
+from tests.examples import examples
 from tests.projections.audit.driving import Driven, driven, some_actions
 from tests.projections.audit.making import compared, made, made_in_pieces
 
@@ -45,7 +46,7 @@ def check_partition(pieces: list[tuple], begin: int, end: int | None) -> None:
     assert pieces[-1][1] == end
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(ACTIONS, st.lists(st.integers(1, 200), max_size=8), PICKERS)
 def test_safety_tables_dont_depend_on_where_the_log_was_cut(actions, cuts, picker) -> None:
     """
@@ -59,7 +60,7 @@ def test_safety_tables_dont_depend_on_where_the_log_was_cut(actions, cuts, picke
         assert [] == compared(whole, pieces)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(ACTIONS, PICKERS)
 def test_safety_intervals_partition_each_jobs_life(actions, picker) -> None:
     """
@@ -135,7 +136,7 @@ def told_by_the_core(history: Driven) -> dict[str, tuple]:
     }
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(ACTIONS, PICKERS)
 def test_safety_tables_agree_with_the_core(actions, picker) -> None:
     """

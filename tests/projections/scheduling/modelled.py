@@ -58,7 +58,7 @@ from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal, Val
 from domain.users import UserSpec
 from projections.scheduling.core import Core
 from projections.scheduling.records import JobRecord
-from projections.scheduling.status import why_waiting
+from projections.scheduling.status import recorded_reasons
 from replay.engine import Engine
 from tests.builders import MB_MILLI, SECOND_US, beginning, some_settings
 from tests.model import Ask, Decision, Host, Job, Limit, Model, Queue, Reason, Rules, Shared
@@ -426,7 +426,7 @@ class Pair:
             if not is_known:
                 continue
             first = by_set.get(self.record(job).reason_set, job)
-            never, reasons = why_waiting(self.state, self.record(job))
+            never, reasons = recorded_reasons(self.state, self.record(job))
             expected = (first.number, first.is_never, sorted(first.reasons))
             found = (first.number, never, sorted(self._flat(reasons)))
             assert expected == found, f"{job}\nexpected {expected}\nfound {found}"

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from projections.scheduling.core import Core
 from projections.scheduling.derived import derived
 from projections.scheduling.state import State
+from tests.examples import examples
 from tests.projections.scheduling import test_core_props as lives
 from tests.projections.scheduling import test_limits_props as bounded
 from tests.projections.scheduling import test_preemption_props as preempting
@@ -67,7 +68,7 @@ def assert_derived(scenario: Scenario) -> None:
     assert_accounts(scenario.state)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     lives.HOSTS, lives.CHAINS, lives.PICKERS, lives.LIMITS, lives.PREEMPTIONS, lives.STEPS
 )  # fmt: skip
@@ -84,7 +85,7 @@ def test_safety_totals_are_those_of_the_accounts_after_every_session(
             assert_derived(scenario)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(bounded.CHAINS, bounded.PICKERS, bounded.STEPS)
 def test_safety_totals_are_those_of_the_accounts_under_limits_and_quotas(
     chain: Any, picker: str, steps: list[Any]
@@ -99,7 +100,7 @@ def test_safety_totals_are_those_of_the_accounts_under_limits_and_quotas(
             assert_derived(scenario)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(preempting.CASES, preempting.STEPS)
 def test_safety_totals_are_those_of_the_accounts_while_jobs_preempt(
     values: dict[str, Any], steps: list[Any]

@@ -39,6 +39,7 @@ from projections.scheduling.snapshot import load_state
 from projections.scheduling.state import State
 from projections.scheduling.watches import order_of
 from tests.builders import MB_MILLI, SECOND_US, a_host, a_job, some_settings
+from tests.examples import examples
 from tests.scenario import Scenario
 
 LIVES = st.fixed_dictionaries(
@@ -274,7 +275,7 @@ def invariants(state: State) -> None:
     assert (used <= capacity.slots).all()
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(HOSTS, CHAINS, PICKERS, LIMITS, PREEMPTIONS, STEPS)
 def test_the_fast_core_decides_as_the_literal_one(
     hosts: list[Any],
@@ -298,7 +299,7 @@ def test_the_fast_core_decides_as_the_literal_one(
     assert slow.core.snapshot() == fast.core.snapshot()
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(HOSTS, CHAINS, PICKERS, LIMITS, PREEMPTIONS, STEPS, st.integers(0, 40))
 def test_a_restored_core_equals_the_one_that_went_on(
     hosts: list[Any],
@@ -331,7 +332,7 @@ def test_a_restored_core_equals_the_one_that_went_on(
     assert derived(kept.state) == derived(restored.state)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(HOSTS, CHAINS, PICKERS, LIMITS, PREEMPTIONS, STEPS)
 def test_folding_the_log_gives_the_state_and_its_indexes(
     hosts: list[Any],
@@ -357,7 +358,7 @@ def test_folding_the_log_gives_the_state_and_its_indexes(
         assert derived(scenario.state) == derived(state)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(HOSTS, CHAINS, PICKERS, PREEMPTIONS, STEPS)
 def test_empty_sessions_change_no_decision(
     hosts: list[Any],
@@ -382,7 +383,7 @@ def test_empty_sessions_change_no_decision(
     assert once.log == often.log
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(HOSTS, CHAINS, PICKERS, LIMITS, PREEMPTIONS, STEPS)
 def test_every_waiting_job_that_was_considered_has_a_reason(
     hosts: list[Any],

@@ -31,6 +31,7 @@ from projections.scheduling.limits import Limits
 from projections.scheduling.snapshot import load_state
 from projections.scheduling.state import State
 from tests.builders import MB_MILLI, a_host, some_settings
+from tests.examples import examples
 from tests.projections.scheduling.policies import group, project, queue, scope
 from tests.scenario import Scenario
 
@@ -272,7 +273,7 @@ def _play(scenario: Scenario, kind: str, *values: Any) -> None:  # noqa: C901, P
             scenario.command(SwitchJob(job_id=job.job_id, queue=values[1]))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(CHAINS, PICKERS, STEPS)
 def test_safety_the_fast_core_decides_as_the_literal_one(
     chain: tuple[str, ...], picker: str, steps: list[Any]
@@ -290,7 +291,7 @@ def test_safety_the_fast_core_decides_as_the_literal_one(
     assert slow.core.snapshot() == fast.core.snapshot()
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(CHAINS, PICKERS, STEPS)
 def test_safety_charges_kept_equal_those_derived_afresh(
     chain: tuple[str, ...], picker: str, steps: list[Any]
@@ -310,7 +311,7 @@ def test_safety_charges_kept_equal_those_derived_afresh(
     assert restored.limits.in_use() == scenario.state.limits.in_use()
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(CHAINS, PICKERS, STEPS)
 def test_safety_no_session_takes_more_than_a_limit_holds(
     chain: tuple[str, ...], picker: str, steps: list[Any]
@@ -341,7 +342,7 @@ def _assert_within(state: State, before: dict[tuple[str, str, str], list[int]]) 
                 assert (np.asarray(left) >= 0).all()
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(CHAINS, PICKERS, STEPS, st.integers(0, 30))
 def test_safety_a_restored_core_goes_on_alike(
     chain: tuple[str, ...], picker: str, steps: list[Any], cut: int

@@ -28,10 +28,11 @@ from projections.scheduling.budgets import Budget
 from projections.scheduling.limits import Limits
 from replay.engine import Engine
 from tests.builders import MB_MILLI, SECOND_US
+from tests.examples import examples
 from tests.model import LIVE, MILLI, Ask, Host, Job, Limit, Need, Queue, Rules
 from tests.projections.scheduling.modelled import GRACE_US, Pair
 
-EXAMPLES = int(os.environ.get("XCE_MODEL_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("XCE_MODEL_EXAMPLES", str(examples(150))))
 STEPS = int(os.environ.get("XCE_MODEL_STEPS", "50"))
 SETTINGS = settings(max_examples=EXAMPLES, stateful_step_count=STEPS)
 FINDING = settings(

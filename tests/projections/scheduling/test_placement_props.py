@@ -18,6 +18,7 @@ from projections.scheduling.derived import derived
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
 from projections.scheduling.plugins import Plugins
 from tests.builders import MB_MILLI, a_host, a_job, some_settings
+from tests.examples import examples
 from tests.scenario import Scenario
 
 HOSTS = st.lists(
@@ -240,7 +241,7 @@ def _play(scenario: Scenario, step: tuple[Any, ...]) -> None:
         )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(HOSTS, SETTINGS, STEPS)
 def test_requirements_are_decided_by_columns_as_literally(
     hosts: list[dict[str, Any]], chosen: dict[str, Any], steps: list[Any]
@@ -258,7 +259,7 @@ def test_requirements_are_decided_by_columns_as_literally(
     assert slow.core.snapshot() == fast.core.snapshot()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(HOSTS, SETTINGS, STEPS, st.lists(JOBS, min_size=1, max_size=4))
 def test_a_placement_gives_what_it_says_and_changes_nothing(
     hosts: list[dict[str, Any]], chosen: dict[str, Any], steps: list[Any], jobs: list[Any]
@@ -318,7 +319,7 @@ def everything(scenario: Scenario) -> tuple[object, ...]:
     return left, counts, scenario.core.snapshot()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(HOSTS, SETTINGS, STEPS)
 def test_what_hosts_have_left_is_the_same_when_it_is_derived_afresh(
     hosts: list[dict[str, Any]], chosen: dict[str, Any], steps: list[Any]

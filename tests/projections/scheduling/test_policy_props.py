@@ -15,6 +15,7 @@ from domain.queues import QueueSpec
 from projections.scheduling.core import Core
 from projections.scheduling.derived import derived
 from tests.builders import SECOND_US
+from tests.examples import examples
 from tests.projections.scheduling.test_core_props import (
     CHAINS,
     HOSTS,
@@ -49,7 +50,7 @@ def planned(
     return scenario
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(HOSTS, CHAINS, PLANNING, LIMITS, GATHERING, STEPS, st.integers(0, 40))
 def test_a_restored_core_plans_as_the_one_that_went_on(
     hosts: list[Any],

@@ -22,6 +22,7 @@ from projections.scheduling.derived import derived
 from projections.scheduling.plugins import Plugins
 from projections.scheduling.watches import order_of
 from tests.builders import SECOND_US, a_host, some_settings
+from tests.examples import examples
 from tests.projections.scheduling.policies import limit
 from tests.projections.scheduling.test_core_props import invariants, play
 from tests.scenario import Scenario
@@ -150,7 +151,7 @@ def _place(scenario: Scenario, stream: str) -> int:
     return list(scenario.state.stored.jobs).index(stream)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(CASES, STEPS)
 def test_the_fast_core_preempts_as_the_literal_one(values: dict[str, Any], steps: Any) -> None:
     """
@@ -166,7 +167,7 @@ def test_the_fast_core_preempts_as_the_literal_one(values: dict[str, Any], steps
     assert slow.core.snapshot() == fast.core.snapshot()
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(CASES, STEPS, st.integers(0, 50))
 def test_a_core_restored_in_the_middle_goes_on_alike(
     values: dict[str, Any], steps: Any, cut: int
@@ -190,7 +191,7 @@ def test_a_core_restored_in_the_middle_goes_on_alike(
     assert derived(kept.state) == derived(restored.state)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(CASES, STEPS)
 def test_nobody_is_suspended_in_vain_nor_twice_for_the_same(
     values: dict[str, Any], steps: Any
@@ -229,7 +230,7 @@ def _is_ending(scenario: Scenario) -> bool:
     return any(job.kill_order for job in scenario.state.live.values())
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(CASES, STEPS)
 def test_every_victim_goes_on_when_nothing_needs_its_hosts(
     values: dict[str, Any], steps: Any

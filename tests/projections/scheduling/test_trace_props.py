@@ -15,6 +15,7 @@ from projections.scheduling.trace import Level, TraceSettings, Verdict
 from projections.scheduling.trace_plain import packed, unpacked
 from projections.scheduling.trace_session import Tracing
 from projections.scheduling.trace_store import TraceStore
+from tests.examples import examples
 from tests.projections.scheduling import test_core_props as lives
 from tests.projections.scheduling import test_limits_props as bounds
 from tests.projections.scheduling import test_placement_props as requirements
@@ -53,7 +54,7 @@ def sound(store: TraceStore, scenario: Scenario, chosen: TraceSettings) -> None:
             assert job.session_number == trace.session.number
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(requirements.HOSTS, requirements.SETTINGS, requirements.STEPS, CHOICES)
 def test_safety_requirements_are_decided_alike_traced_or_not(
     hosts: list[dict[str, Any]], chosen: dict[str, Any], steps: list[Any], what: TraceSettings
@@ -74,7 +75,7 @@ def test_safety_requirements_are_decided_alike_traced_or_not(
     sound(store, on, what)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     lives.HOSTS, lives.CHAINS, PICKERS, lives.LIMITS, lives.PREEMPTIONS, lives.STEPS, CHOICES
 )
@@ -106,7 +107,7 @@ def test_safety_lives_of_jobs_are_the_same_traced_or_not(
     sound(store, on, what)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(bounds.CHAINS, bounds.PICKERS, bounds.STEPS, CHOICES)
 def test_safety_limits_are_kept_alike_traced_or_not(
     chain: tuple[str, ...], picker: str, steps: list[Any], what: TraceSettings

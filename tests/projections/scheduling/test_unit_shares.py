@@ -20,6 +20,7 @@ from projections.scheduling.derived import derived
 from projections.scheduling.request import HostNeed
 from projections.scheduling.unit_shares import UnitShares, shares_in, usable_milli
 from tests.builders import a_host
+from tests.examples import examples
 from tests.projections.scheduling.preempting import queues
 from tests.scenario import Scenario
 
@@ -212,7 +213,7 @@ def play(scenario: Scenario, step: tuple[Any, ...]) -> None:
         scenario.finish(names[values[0] % len(names)])
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=3), STEPS)
 def test_safety_no_unit_is_given_twice_and_both_cores_agree(gpus: list[int], steps: Any) -> None:
     """

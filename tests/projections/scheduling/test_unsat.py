@@ -25,6 +25,7 @@ from domain.name_lists import parse_names
 from domain.queues import QueueSpec
 from projections.scheduling.core import Core
 from projections.scheduling.records import ReasonSet
+from tests.examples import examples
 from tests.literal import literal_plugins
 from tests.projections.scheduling import test_core_props as core_props
 from tests.projections.scheduling.test_preemption_props import CASES, STEPS, act, scenario_of
@@ -59,7 +60,7 @@ def set_of(scenario: Scenario, name: str) -> ReasonSet:
     return scenario.state.stored.reason_sets[scenario.job(name).reason_set]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(CASES, STEPS)
 def test_safety_with_and_without_the_cache_the_same_is_decided(
     values: dict[str, Any], steps: list[tuple[Any, ...]]
@@ -77,7 +78,7 @@ def test_safety_with_and_without_the_cache_the_same_is_decided(
         assert acts_of(searched) == acts_of(cached)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(core_props.HOSTS, core_props.CHAINS, core_props.PICKERS, core_props.STEPS)
 def test_safety_the_cache_changes_nothing_for_any_kind_of_job(
     hosts: list[Any], chain: tuple[str, ...], picker: str, steps: list[Any]

@@ -10,6 +10,7 @@ import enum
 import types
 import typing
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
@@ -27,6 +28,8 @@ ZONES = st.sampled_from(["UTC", "Europe/Berlin", "America/New_York"])
 """Time zones are looked up when windows are used: any text would be refused before."""
 
 
+# Kept, since what a strategy can draw is worked out at its first use, which takes seconds here.
+@cache
 def instances(cls: type[Any]) -> st.SearchStrategy[Any]:
     """
     Return instances of a model or dataclass with every field varied.

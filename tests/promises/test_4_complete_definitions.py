@@ -37,6 +37,7 @@ OURS = {code: cls for code, cls in event_classes().items() if cls.__module__.sta
 
 pytestmark = pytest.mark.slow
 
+GIVEN = {"queue": "normal", "array": None, "profile": "", "requirement": None}
 Stored = Callable[[StoredState, Any], Any]
 DEFINED: dict[type[Event], tuple[str, str, Stored]] = {
     QueueDefined: ("queue:x", "spec", lambda stored, _: stored.queues["x"].spec),
@@ -121,11 +122,12 @@ def test_a_worker_that_joins_is_in_the_state_with_every_field(event: WorkerJoine
 @given(st.data())
 def test_a_job_is_in_the_state_with_every_field(data: st.DataObject) -> None:
     """
-    Submitted or modified: queue and array are given, since they must be there.
+    Submitted or modified: queue and array are given, since they must be there, and the requirement,
+    since one drawn by chance contradicts the tasks.
     """
     scenario = begun()
     event = data.draw(instances(JobSubmitted))
-    spec = event.spec.model_copy(update={"queue": "normal", "array": None, "profile": ""})
+    spec = event.spec.model_copy(update=GIVEN)
     submitted = event.model_copy(update={"spec": spec})
     job = applied(scenario, "job:0000000007", submitted).jobs["job:0000000007"]
 
@@ -134,7 +136,7 @@ def test_a_job_is_in_the_state_with_every_field(data: st.DataObject) -> None:
         assert event.digest == scenario.state.stored.keys[event.key].digest
 
     other = data.draw(instances(JobModified)).spec
-    other = other.model_copy(update={"queue": "normal", "array": None, "profile": ""})
+    other = other.model_copy(update=GIVEN)
     applied(scenario, "job:0000000007", JobModified(spec=other))
 
     assert other == job.spec

@@ -117,6 +117,7 @@ EXAMPLES: dict[str, tuple[str, Event]] = {
             ),
         ),
         ("worker:h1", workers.WorkerClosed(why="disk")),
+        ("worker:h1", workers.WorkerDrained(why="disk")),
         ("worker:h2", workers.WorkerOpened()),
         (WAITS, jobs.JobPreemptionPlanned(allocation=dispatched(1).allocation, victims=("2",))),
         ("job:0000000005", jobs.JobPreemptionEnded()),

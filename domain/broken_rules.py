@@ -42,7 +42,9 @@ _WORDS: Final = {
 """Kind of error -> the rule, with what pydantic tells of it."""
 
 
-def refused_of(error: ValidationError, model: type[BaseModel], *, inside: str = "") -> Refused:
+def refused_of(
+    error: ValidationError, model: type[BaseModel], *, inside: str = "", where: str = ""
+) -> Refused:
     """
     Return what is wrong first, as field and rule.
 
@@ -50,6 +52,7 @@ def refused_of(error: ValidationError, model: type[BaseModel], *, inside: str = 
         error: What pydantic found.
         model: What the value should have been.
         inside: A field that everything else is in and that people don't name, "" for none.
+        where: What the value was given by, such as an option; told before its field.
     """
     first = error.errors(include_url=False)[0]
     place = first["loc"]
@@ -61,7 +64,8 @@ def refused_of(error: ValidationError, model: type[BaseModel], *, inside: str = 
     is_plain = not isinstance(value, dict | list | bytes)
     shown = str(value)[:SHOWN_MAX] if is_plain and value is not None else None
     named = place[1:] if inside and place[:1] == (inside,) and len(place) > 1 else place
-    return Refused(".".join(map(str, named)) or "body", rule, shown)
+    field = ".".join(map(str, named))
+    return Refused(f"{where} {field}".strip() or "body", rule, shown)
 
 
 def _rule(kind: str, message: str, told: Mapping[str, Any]) -> str:

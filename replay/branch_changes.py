@@ -15,6 +15,7 @@ from pydantic import Field, StringConstraints, ValidationError
 
 import domain.commands
 from domain.amounts import MEM, Attribute, HostResource
+from domain.broken_rules import refused_of
 from domain.cluster import ClusterSettings
 from domain.commands import JoinWorker
 from domain.errors import Refused
@@ -110,7 +111,6 @@ class Changes:
         return _with(spec, [one for one in self.settings
                             if one.kind == "queue" and one.name in ("", name)])  # fmt: skip
 
-
     def check_pickers(self, plugins: Plugins) -> None:
         """
         Refuse a picker that nobody knows, before it is written to a log.
@@ -135,9 +135,7 @@ def _with(value: T, settings: list[Setting]) -> T:
     try:
         return type(value).model_validate_json(json.dumps(fields))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise Refused(f"{SET} {where}", first["msg"], first["input"]) from None
+        raise refused_of(error, type(value), where=SET) from None
 
 
 # ----------------------------------------------------------------------------------------- parsing
@@ -244,15 +242,16 @@ def _inputs(lines: list[str]) -> Iterator[AddedInput]:
         if not text.strip():
             continue
         where = f"--events line {number}"
-        try:
-            line = InputLine.model_validate_json(text)
-            kind = _command(where, line.command)
-            command = kind.model_validate_json(json.dumps(line.fields))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            inner = ".".join(str(part) for part in first["loc"])
-            raise Refused(f"{where} {inner}".strip(), first["msg"]) from None
-        yield AddedInput(line.time_us, line.actor, command)
+        line = _read(InputLine, text, where)
+        kind = _command(where, line.command)
+        yield AddedInput(line.time_us, line.actor, _read(kind, json.dumps(line.fields), where))
+
+
+def _read(model: type[T], text: str, where: str) -> T:
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        raise refused_of(error, model, where=where) from None
 
 
 def _command(where: str, name: str) -> type[Value]:

@@ -25,6 +25,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
+from domain.broken_rules import refused_of
 from domain.errors import Refused
 from domain.event import Value
 from replay.cluster_spec import (
@@ -194,9 +195,8 @@ def _json_hosts(text: str) -> Iterator[HostSpec]:
     try:
         content = ClusterFile.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise Refused(f"{OPTION} {where}".strip(), f"{first['msg']}", hint=HOW) from error
+        told = refused_of(error, ClusterFile, where=OPTION)
+        raise Refused(told.field, told.rule, told.value, HOW) from None
     for group in content.hosts:
         attributes = tuple(sorted(group.attributes.items()))
         resources = tuple(

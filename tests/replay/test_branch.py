@@ -383,6 +383,25 @@ def test_a_change_that_can_not_be_made_is_refused_before_anything_is_written(bus
     assert field == caught.value.field
 
 
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("queue.priority=-1", ("--set priority", "must be at least 0", "-1")),
+        ("queue.priority=high", ("--set priority", "must be a whole number", "high")),
+        ('cluster.preemption={"order": []}', ("--set preemption.order", "must be one of ", "")),
+    ],
+)
+def test_a_value_that_can_not_be_is_told_in_the_same_words_as_a_definition(busy, setting, told):
+    """
+    The field and the rule in our own words, not the checker's.
+    """
+    with pytest.raises(Refused) as caught:
+        Branch(busy, submitted(busy), changes=Changes(settings=(parse_setting(setting),)))
+
+    error = caught.value
+    assert told == (error.field, error.rule[: len(told[1])], error.value or "")
+
+
 def test_hosts_can_not_be_added_under_a_name_that_is_taken():
     """
     A name means one host in the whole log.
@@ -407,6 +426,7 @@ def test_a_bad_line_of_inputs_is_named_by_its_number(tmp_path, line):
     with pytest.raises(Refused) as caught:
         read_inputs(file)
     assert caught.value.field.startswith("--events line 2")
+    assert caught.value.rule.startswith("must be ")
 
 
 def test_the_source_is_never_touched(small_log, tmp_path):

@@ -157,6 +157,7 @@ def test_a_bad_file_is_refused_by_field(tmp_path: Path, content: object, field: 
         read_cluster_file(written(tmp_path, content))
 
     assert field == caught.value.field
+    assert "nput" not in caught.value.rule, "the checker's own words"
 
 
 def test_a_missing_file_is_refused_by_path(tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import REPO
 from tests.tools import launcher_harness as harness
 from tools.agent import measure, processes
 from tools.agent.files import WorkerFiles
@@ -88,8 +90,7 @@ def shell(job_id: str, text: str, files: WorkerFiles, **changes: object):
     )
 
 
-# An orphan with an environment of its own is not always found by a kill: a known limit (DECISIONS).
-@pytest.mark.parametrize("way", [way for way in sorted(LEAVES) if "own environment" not in way])
+@pytest.mark.parametrize("way", list(LEAVES))
 def test_a_kill_reaches_a_program_that_left_its_group(
     client: harness.Client, files: WorkerFiles, tmp_path: Path, way: str
 ) -> None:
@@ -184,6 +185,80 @@ def test_quit_ends_what_left_its_group(
     harness.wait_gone(files)
 
     assert [] == sleepers(tmp_path)
+
+
+SWEEPING = """
+import os, subprocess, sys
+from tools.agent import processes
+from tools.agent.families import Families
+from tools.agent.messages import Attempt, Phase
+
+number = int(sys.argv[1])
+orphan = subprocess.Popen(["/bin/sleep", "1000"], env={})
+seen = next(one for one in processes.living() if one.pid == orphan.pid)
+other = Attempt("2", 1, Phase.RUNNING, pid=orphan.pid + number, born_ticks=seen.born)
+print(Families("/nowhere").sweep({other.key: other}, ()))
+orphan.kill()
+orphan.wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "killed"), [(1, 1), (300, 1), (-1, 0), (1 << 14, 0), (-(1 << 14), 0)]
+)
+def test_an_orphan_without_a_mark_is_told_from_attempts_of_the_same_tick(number, killed) -> None:
+    """
+    A job that starts within the same hundredth of a second must not keep it alive; where numbers
+    began again at the lowest nobody can tell, and nothing is killed.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", SWEEPING, str(number)],
+        cwd=REPO, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    assert str(killed) == done.stdout.strip()
+
+
+SIGNALLING = """
+import os, signal, subprocess, time
+from tools.agent import processes
+from tools.agent.families import Families
+from tools.agent.messages import Attempt, Phase
+
+script = "/usr/bin/env -i /usr/bin/setsid /bin/sleep 1000 & echo $!; wait"
+shell = subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, process_group=0)
+left = int(shell.stdout.readline())
+while next(one.group for one in processes.living() if one.pid == left) == shell.pid:
+    time.sleep(0.001)
+send = os.killpg
+
+def killpg(group, number):
+    send(group, number)
+    while processes.born_ticks(shell.pid):  # Until it is dead and its children hang elsewhere.
+        time.sleep(0.001)
+
+os.killpg = killpg
+Families("/nowhere").signal(Attempt("1", 1, Phase.RUNNING, pid=shell.pid), signal.SIGKILL)
+for _ in range(200):
+    is_left = processes.born_ticks(left)
+    if not is_left:
+        break
+    time.sleep(0.01)
+print(bool(is_left))
+if is_left:
+    os.kill(left, signal.SIGKILL)
+"""
+
+
+def test_what_hangs_below_an_attempt_is_found_before_its_group_is_gone() -> None:
+    """
+    A shell that a signal ends at once leaves its children to another parent.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNALLING], cwd=REPO, capture_output=True, text=True, check=True
+    )
+
+    assert "False" == done.stdout.strip()
 
 
 def test_a_launcher_without_programs_ends_when_its_agent_is_gone_for_good(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ A program may call setsid and lose its parents on purpose (fork twice), so neith
 says what belongs to a job. The launcher therefore is the subreaper of all that it starts: whoever
 loses its parents becomes its child, and none can get away from it. Which attempt such an orphan
 belongs to is in the environment that it was started with. One that was started without it is nobody
-in particular's: it ends as soon as no attempt runs that is older than itself.
+in particular's: a kill reaches it while its parents live, and it ends as soon as no attempt runs
+that is older than itself.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ from tools.agent.messages import Attempt, AttemptKey
 from tools.agent.processes import Process
 
 PR_SET_CHILD_SUBREAPER: Final = 36
+NUMBERS_NEAR: Final = 1 << 14
+"""
+Half of the smallest range of process numbers: two of one tick that lie further apart have the end
+of the range between them.
+"""
 
 
 def become_subreaper() -> None:
@@ -64,10 +70,12 @@ class Families:
         Send a signal to every process of an attempt: its group, whatever descends from its first
         process, and its orphans.
         """
+        # Looked for first: once the group is gone its children hang below this process like any.
+        outside = self._outside_group(attempt)
         with suppress(ProcessLookupError, PermissionError):
             # Its leader isn't waited for yet, so the number can't be another group's.
             os.killpg(attempt.pid, number)
-        for one in self._outside_group(attempt):
+        for one in outside:
             processes.send(one, number)
 
     def _outside_group(self, attempt: Attempt) -> list[Process]:
@@ -91,7 +99,7 @@ class Families:
             owner = processes.owner_of(orphan.pid, self._worker_directory)
             if owner in running:
                 continue
-            if owner is None and any(one.born_ticks <= orphan.born for one in running.values()):
+            if owner is None and any(_may_descend(orphan, one) for one in running.values()):
                 continue
             for one in (orphan, *self._descendants(orphan.pid)):
                 found += processes.send(one, signal.SIGKILL)
@@ -124,3 +132,13 @@ class Families:
             for one in self._seen.values():
                 self._below.setdefault(one.parent, []).append(one)
         return self._seen
+
+
+def _may_descend(orphan: Process, attempt: Attempt) -> bool:
+    """
+    Say whether a process may have been started by an attempt: it is the younger one. Numbers rise,
+    so they tell those apart that began in the same tick.
+    """
+    if orphan.born != attempt.born_ticks:
+        return orphan.born > attempt.born_ticks
+    return not 0 < attempt.pid - orphan.pid < NUMBERS_NEAR

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import lmdb
 
 from domain.errors import Corrupt
+from store.dictionaries import current
 from store.embedded.cursors import key_of, pairs
 from store.embedded.errors import EpochPassedError
 from store.embedded.frames import (
@@ -170,6 +171,8 @@ class Journal(Reader):
         database = self.anchors.database(create=True)
         with self.environment.write() as transaction:
             self.anchors.put(transaction, database, segment)
+            # Its frames were compressed anew; those of an older program had no dictionary.
+            keep(transaction, self.environment.database(META), current()[0])
             cursor = transaction.cursor(db=self._log)
             is_on = cursor.first()
             while is_on and number_of(key_of(cursor)) <= segment.last_position:

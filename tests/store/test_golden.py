@@ -74,6 +74,17 @@ def test_an_old_log_goes_on(golden) -> None:
     assert verify_here(place / "log").is_good
 
 
+def test_an_old_log_is_archived_further(golden) -> None:
+    """
+    Its small frames are compressed anew, with a dictionary that it didn't have.
+    """
+    place, expected, _ = golden
+    with EventLog.open(place, writable=True) as log:
+        assert log.archive(expected["events"], segment_events=40)
+        assert expected["digests"][str(expected["events"])] == log.head_digest().hex()
+    assert verify_here(place / "log").is_good
+
+
 def test_an_old_export_is_imported_and_exported_the_same(golden, tmp_path: Path) -> None:
     """
     The lines are a format too.

@@ -7,39 +7,16 @@ A condition may come and go, so every step is looked at in order; one that, once
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain.envelope import Envelope
 from replay.at import PROGRESS_EVENTS, Ladder, whole_steps
 from replay.conditions import Condition, entities_in
+from replay.moments import SearchableLog
 
 CHAIN_MAX: Final = 20
-
-
-class SearchedLog(Protocol):
-    """
-    Be a log that can be read, also by stream.
-    """
-
-    def head(self) -> int:
-        """
-        Return the last position.
-        """
-        ...
-
-    def read(self, after: int = 0, upto: int | None = None) -> Iterator[Envelope]:
-        """
-        Yield envelopes after a position.
-        """
-        ...
-
-    def read_stream(self, stream: str, after_version: int = 0) -> Iterator[Envelope]:
-        """
-        Yield the envelopes of one stream.
-        """
-        ...
 
 
 @final
@@ -68,7 +45,7 @@ class Hit:
 
 
 def first_hold(
-    log: SearchedLog,
+    log: SearchableLog,
     ladder: Ladder,
     condition: Condition,
     *,
@@ -137,7 +114,7 @@ def _halved(ladder: Ladder, condition: Condition, low: int, high: int) -> int | 
 # -------------------------------------------------------------------------------------- the reason
 
 
-def _hit(log: SearchedLog, ladder: Ladder, condition: Condition, step: list[Envelope]) -> Hit:
+def _hit(log: SearchableLog, ladder: Ladder, condition: Condition, step: list[Envelope]) -> Hit:
     """
     Tell the events that led to a condition becoming true at the end of a step.
     """
@@ -160,7 +137,7 @@ def _hit(log: SearchedLog, ladder: Ladder, condition: Condition, step: list[Enve
     )
 
 
-def _before(log: SearchedLog, condition: Condition, position: int) -> list[Envelope]:
+def _before(log: SearchableLog, condition: Condition, position: int) -> list[Envelope]:
     """
     Return the last events of the named entities before a position.
     """
@@ -173,7 +150,7 @@ def _before(log: SearchedLog, condition: Condition, position: int) -> list[Envel
     return sorted(found, key=lambda envelope: envelope.position)[-CHAIN_MAX:]
 
 
-def _inputs(log: SearchedLog, position: int, after: int) -> list[Envelope]:
+def _inputs(log: SearchableLog, position: int, after: int) -> list[Envelope]:
     """
     Return what came in between the session before and the one that begins at a position, as far as
     it is after another one.

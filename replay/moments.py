@@ -46,6 +46,18 @@ class ReadableLog(Protocol):
         ...
 
 
+class SearchableLog(ReadableLog, Protocol):
+    """
+    Be a log that can be read, also by stream.
+    """
+
+    def read_stream(self, stream: str, after_version: int = 0) -> Iterator[Envelope]:
+        """
+        Yield the envelopes of one stream.
+        """
+        ...
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class NamedMoment:

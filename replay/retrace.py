@@ -5,9 +5,8 @@ before it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain.envelope import Envelope
 from domain.errors import NotFound
@@ -20,34 +19,11 @@ from projections.scheduling.trace import LINES_MAX, DecisionTrace, Level, TraceS
 from projections.scheduling.trace_session import Tracing
 from projections.scheduling.trace_store import TraceStore
 from replay.at import Ladder
+from replay.moments import SearchableLog
 
 OTHERWISE: Final = "the session decides otherwise now than was recorded"
 BACK: Final = 512
 """So many events are read at a time on the way back to the beginning of a session."""
-
-
-class Readable(Protocol):
-    """
-    Be a log that can be read.
-    """
-
-    def head(self) -> int:
-        """
-        Return the last position.
-        """
-        ...
-
-    def read(self, after: int = 0, upto: int | None = None) -> Iterator[Envelope]:
-        """
-        Yield envelopes after a position.
-        """
-        ...
-
-    def read_stream(self, stream: str, after_version: int = 0) -> Iterator[Envelope]:
-        """
-        Yield the envelopes of one stream.
-        """
-        ...
 
 
 @final
@@ -85,7 +61,7 @@ class Retracer:
 
     def __init__(
         self,
-        log: Readable,
+        log: SearchableLog,
         ladder: Ladder,
         *,
         level: Level = Level.FULL,
@@ -221,7 +197,7 @@ def _of(store: TraceStore, *job_ids: str) -> tuple[DecisionTrace, ...]:
     return tuple(trace for trace in found if trace is not None)
 
 
-def step_at(log: Readable, first: int, upto: int) -> list[Envelope]:
+def step_at(log: SearchableLog, first: int, upto: int) -> list[Envelope]:
     """
     Return the whole step that begins at a position; what there is of it when it is cut short.
     """

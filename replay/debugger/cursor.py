@@ -14,6 +14,7 @@ from domain.events.session import SessionHeld
 from projections.scheduling.core import Core
 from projections.scheduling.plugins import Plugins
 from replay.at import Ladder
+from replay.moments import SearchableLog
 
 RECENT_KEPT: Final = 8
 # Going back lands on a state remembered so many events earlier, so that going back again is quick.
@@ -22,30 +23,12 @@ RECENT_EVENTS: Final = 500
 Test = Callable[[Envelope], bool]
 
 
-class DebuggedLog(Protocol):
+class DebuggedLog(SearchableLog, Protocol):
     """
     Be a log that can be debugged.
     """
 
     log_id: str
-
-    def head(self) -> int:
-        """
-        Return the last position.
-        """
-        ...
-
-    def read(self, after: int = 0, upto: int | None = None) -> Iterator[Envelope]:
-        """
-        Yield envelopes after a position.
-        """
-        ...
-
-    def read_stream(self, stream: str, after_version: int = 0) -> Iterator[Envelope]:
-        """
-        Yield the envelopes of one stream.
-        """
-        ...
 
 
 def is_decision(envelope: Envelope) -> bool:

@@ -25,7 +25,9 @@ help:
 	@echo "make test     every test (ARGS= goes to pytest)"
 	@echo "make check    ruff, mypy, import rules, longest files and functions"
 	@echo "make bench    the published figures (ARGS= goes to tools.bench)"
+	@echo "make torture  the harnesses of RELIABILITY.md, long forms (half an hour; ARGS= goes to them)"
 	@echo "make proof    every recorded workload, whole: simulate, export, import, verify (hours)"
+	@echo "make setup    what all of these need, done by each when it is due"
 	@echo "make clean    remove what the other targets made"
 
 setup: $(READY)
@@ -77,11 +79,8 @@ bench: setup
 proof: setup
 	@XCE_PROOF_JOBS=all $(PY) -m pytest tests/replay/test_every_workload.py $(ARGS)
 
-# Only once the program exists: a target that does nothing would look like a passed one.
-ifneq ($(wildcard tools/torture/__main__.py),)
 torture: setup
 	@$(PY) -m tools.torture $(ARGS)
-endif
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis bench-results

@@ -29,7 +29,7 @@ _FAMILIES: tuple[
     ((lmdb.DiskError, lmdb.LockError, lmdb.MemoryError, lmdb.TxnFullError), OperationalError),
     (lmdb.BadValsizeError, DataError),
     (lmdb.KeyExistsError, IntegrityError),
-    ((lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError), InternalError),
+    ((lmdb.CorruptedError, lmdb.PageNotFoundError), InternalError),
     ((lmdb.InvalidError, lmdb.VersionMismatchError), InterfaceError),
     (lmdb.ReadonlyError, NotSupportedError),
     (
@@ -80,7 +80,8 @@ class DiskFullError(OperationalError):
 
 class CommitUnknownError(OperationalError):
     """
-    Say that the disk failed during a commit: only a new start can tell whether it happened.
+    Say that the disk failed during a commit, this one or one before: only a new start can tell
+    whether it happened.
     """
 
 
@@ -111,6 +112,9 @@ def translation(error: lmdb.Error, path: str, map_size: int) -> PersistenceError
         return DiskFullError(
             f"event log {path} reached the limit of a file's size (see ulimit -f): {error}"
         )
+    if isinstance(error, lmdb.PanicError):
+        # A meta page couldn't be written: the file is sound, but the engine takes no more of us.
+        return CommitUnknownError(f"an earlier write to {path} failed: {error}")
     for kinds, family in _FAMILIES:
         if isinstance(error, kinds):
             return family(f"{path}: {error}")

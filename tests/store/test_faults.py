@@ -359,6 +359,22 @@ def test_no_space_at_a_write_is_a_clean_refusal(directory: Path) -> None:
 
 @pytest.mark.needs_program("strace")
 @pytest.mark.slow
+def test_no_space_at_a_meta_page_asks_for_a_new_start(directory: Path) -> None:
+    """
+    The engine takes nothing after it; the file is sound, so nothing may call it damaged.
+    """
+    told = under_strace(directory, "pwrite64:error=ENOSPC:when=7")
+    failed = told.index("StoreUnavailable")
+
+    assert ["OutcomeUnknown"] * (9 - failed) == told[failed + 1 :]
+    with EventLog.open(directory, writable=True) as log:
+        assert (4 + 4 * failed) == log.head()
+        assert log.head() + 4 == log.append(job_events(500))
+    assert verify_here(directory).is_good
+
+
+@pytest.mark.needs_program("strace")
+@pytest.mark.slow
 def test_a_slow_disk_only_takes_longer(directory: Path) -> None:
     """
     Every commit waits for its sync.

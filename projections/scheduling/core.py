@@ -29,7 +29,7 @@ from projections.scheduling.wakeups import next_wakeup_us
 
 __all__ = ["SCHEMA", "Core"]
 
-SAY_WHO_PICKS: Final = frozenset({ClusterDefined, QueueDefined, QueueRemoved})
+SAY_WHO_PICKS: Final = frozenset({ClusterDefined, QueueDefined})
 
 
 class Core:
@@ -136,7 +136,10 @@ class Core:
         stored.versions[stamped.stream] = stamped.version
         stored.time_us = stamped.time_us
         stored.events += 1
-        if type(event) in SAY_WHO_PICKS:
+        if type(event) is QueueRemoved:
+            # No index, and no picker, may know it any more: a queue may get its name again.
+            self._adopt(stored)
+        elif type(event) in SAY_WHO_PICKS:
             self._note_who_picks()
 
     def _note_who_picks(self) -> None:

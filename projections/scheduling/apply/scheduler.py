@@ -99,13 +99,10 @@ def _set_queue(state: State, stamped: Stamped, spec: Any) -> None:
 
 def queue_removed(state: State, stamped: Stamped, event: QueueRemoved) -> None:
     """
-    Drop a queue that no job is in.
+    Drop a queue that no job is in; the core builds every index anew then.
     """
-    name = entity_of_stream(stamped.stream)[1]
-    del state.stored.queues[name]
+    del state.stored.queues[entity_of_stream(stamped.stream)[1]]
     state.stored.blockers.pop(stamped.stream, None)
-    state.windows_open.pop(name, None)
-    state.define_limits()
 
 
 def _without_switches(spec: QueueSpec) -> QueueSpec:

@@ -101,7 +101,7 @@ def _is_others(reading: Reading, command: Row, viewer: Viewer) -> bool:
     if command["object_kind"] != "job":
         return False
     owner = reading.value("SELECT user FROM jobs WHERE job_id = ?", (command["object"],))
-    return not viewer.may_see(str(owner))
+    return owner is None or not viewer.may_see(str(owner))
 
 
 def _value(text: str | None) -> object:

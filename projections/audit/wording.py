@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from domain.allocations import Allocation
@@ -21,6 +21,8 @@ from projections.audit.fold_spec import reserved
 from projections.audit.times import moment
 
 HostName = Callable[[int], str]
+# First host, hosts, tasks or slots on each, amounts on each.
+Run = tuple[int, int, int, tuple[Amount, ...]]
 HOSTS_SHOWN = 8
 
 
@@ -46,16 +48,20 @@ def allocation_words(allocation: Allocation, host_name: HostName) -> str:
     """
     Return what a job got where: "4*h1 2*h2 .. h9 (mem 2GB each)".
     """
+    runs = [(run.first, run.hosts, run.tasks, run.amounts) for run in allocation.runs]
+    return _where(runs, allocation.shared, host_name)
+
+
+def _where(runs: Sequence[Run], shared: tuple[Amount, ...], host_name: HostName) -> str:
     parts = []
-    for run in allocation.runs[:HOSTS_SHOWN]:
-        ends = [run.first] if run.hosts == 1 else [run.first, run.first + run.hosts - 1]
-        held = f" ({_amounts(run.amounts)} each)" if run.amounts else ""
-        parts.append(f"{run.tasks}*{'..'.join(map(host_name, ends))}{held}")
-    more = len(allocation.runs) - HOSTS_SHOWN
+    for first, hosts, slots, amounts in runs[:HOSTS_SHOWN]:
+        ends = [first] if hosts == 1 else [first, first + hosts - 1]
+        each = f" ({_amounts(amounts)} each)" if amounts else ""
+        parts.append(f"{slots}*{'..'.join(map(host_name, ends))}{each}")
+    more = len(runs) - HOSTS_SHOWN
     if more > 0:
         parts.append(f"and {more} more runs of hosts")
-    shared = f", shared {_amounts(allocation.shared)}" if allocation.shared else ""
-    return " ".join(parts) + shared
+    return " ".join(parts) + (f", shared {_amounts(shared)}" if shared else "")
 
 
 def spec_words(spec: JobSpec, *, is_private: bool) -> str:
@@ -129,21 +135,13 @@ def _suspend_words(event: jobs.JobSuspendOrdered) -> str:
 
 def promise_words(reservation: BackfillReservation | None, host_name: HostName) -> str:
     """
-    Return what is promised to a pending job: "starts by 1970-01-01T00:01:40Z on 4*h1".
+    Return what is promised to a pending job: "promised to start by 1970-01-01T00:01:40Z on 4*h1
+    (easy)".
     """
     if reservation is None:
         return "no start is promised any more"
-    parts = []
-    for run in reservation.runs[:HOSTS_SHOWN]:
-        ends = [run.first] if run.hosts == 1 else [run.first, run.first + run.hosts - 1]
-        own = f" ({_amounts(run.amounts)} each)" if run.amounts else ""
-        parts.append(f"{run.slots}*{'..'.join(map(host_name, ends))}{own}")
-    more = len(reservation.runs) - HOSTS_SHOWN
-    if more > 0:
-        parts.append(f"and {more} more runs of hosts")
-    where = " ".join(parts) + (
-        f", shared {_amounts(reservation.shared)}" if reservation.shared else ""
-    )
+    runs = [(run.first, run.hosts, run.slots, run.amounts) for run in reservation.runs]
+    where = _where(runs, reservation.shared, host_name)
     start_us = reservation.start_us
     when = "nobody knows when" if start_us is None else f"by {moment(start_us)}"
     if not reservation.is_held:

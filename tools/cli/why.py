@@ -162,8 +162,6 @@ def _show_intervals(reading: Reading, job_id: str, *, as_json: bool) -> None:
     """
     Show all reasons over time, with their seconds.
     """
-    from dataclasses import asdict
-
     from projections.audit.pending import reason_history
     from projections.audit.times import moment, seconds
 

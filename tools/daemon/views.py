@@ -273,11 +273,19 @@ def hosts(state: State) -> list[dict[str, object]]:
     """
     Return every host, in host order.
     """
+    jobs_on = _jobs_on(state)
+    return [_host(state, worker, jobs_on[worker.number]) for worker in state.hosts]
+
+
+def _jobs_on(state: State) -> Counter[int]:
+    """
+    Return how many jobs each host has, by its number.
+    """
     jobs_on: Counter[int] = Counter()
     for job in state.live.values():
         if job.allocation is not None:
             jobs_on.update(number for number, _, _ in job.allocation.shares())
-    return [_host(state, worker, jobs_on[worker.number]) for worker in state.hosts]
+    return jobs_on
 
 
 def _host(state: State, worker: WorkerRecord, job_count: int) -> dict[str, object]:
@@ -346,7 +354,8 @@ def status(state: State) -> dict[str, object]:
     Return how the cluster is: its jobs by state, its hosts by status.
     """
     by_state = Counter(job.state.value for job in state.stored.jobs.values())
-    by_status = Counter(str(host["status"]) for host in hosts(state))
+    jobs_on = _jobs_on(state)
+    by_status = Counter(_status(worker, jobs_on[worker.number]) for worker in state.hosts)
     return {
         "cluster": state.settings().name,
         "epoch": state.stored.epoch,

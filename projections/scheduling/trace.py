@@ -93,7 +93,9 @@ class Row:
     Args:
         name: The resource; of a limit what it bounds.
         flags: What it is: limit, shared, real (measured by the operating system), consumable,
-            static, threshold, units, release_on_suspend; and per task, host or job.
+            static, units, release_on_suspend; per_task, per_host or per_job; threshold or ceiling
+            for what must be there without being taken, or may be there at most; each_host for a
+            limit of each host by itself.
         type: number, string or boolean.
         total_milli: How much there is, or may be in use.
         in_use_milli: What jobs are charged: what they asked for, or use if that is more.

@@ -51,6 +51,18 @@ def placed_outcome(
     )
 
 
+def skipped_outcome(because_of: str, reason_set: int) -> Outcome:
+    """
+    Return the outcome of a job whose request another job had proved unsatisfiable.
+    """
+    return Outcome(
+        Verdict.SKIPPED,
+        why="same request as a job that proved unsatisfiable earlier this session",
+        because_of=because_of,
+        reason_set=reason_set,
+    )
+
+
 def pended_outcome(
     reasons: Sequence[PendReason], name_of: Callable[[int], str]
 ) -> Outcome:

@@ -15,7 +15,7 @@ from domain.resreq.syntax import Per
 from projections.scheduling.budgets import PLENTY, Budget
 from projections.scheduling.capacity import Capacity, Column
 from projections.scheduling.placement.shortages import Check
-from projections.scheduling.request import MILLI, HostNeed, Part, SharedNeed
+from projections.scheduling.request import MILLI, HostNeed, Part, SharedNeed, Usage
 from projections.scheduling.trace import Row
 
 Overage = Callable[[str], Column]
@@ -111,7 +111,7 @@ class Rows:
         total, charged = (pools[0].total, pools[0].charged) if pools else (0, 0)
         return Row(
             name=need.resource,
-            flags=(*self._flags(need.resource), _basis(need.per)),
+            flags=(*self._flags(need.resource), _basis_of(need)),
             type=self._type(need.resource),
             total_milli=total,
             in_use_milli=charged,
@@ -170,15 +170,30 @@ class Rows:
         return "number" if found is None else found.value_type.value
 
 
-def _basis(per: Per) -> str:
-    return {Per.TASK: "per_task", Per.HOST: "per_host"}.get(per, "per_job")
+def needs_of(usage: Usage) -> tuple[Row, ...]:
+    """
+    Return what an alternative of rusage asks for; what there is isn't known yet.
+    """
+    needs = [
+        Row(need.resource, (_basis_of(need),), requested_milli=need.milli)
+        for need in usage.amounts()
+    ]
+    bounds = [
+        Row(
+            each.resource,
+            ("threshold", *(("ceiling",) if each.is_ceiling else ())),
+            requested_milli=each.milli,
+        )
+        for each in usage.thresholds
+    ]
+    return (*needs, *bounds)
 
 
-def basis_of(need: HostNeed | SharedNeed) -> str:
+def _basis_of(need: HostNeed | SharedNeed) -> str:
     """
     Return per what an amount is asked for, in a word.
     """
-    return _basis(need.per)
+    return {Per.TASK: "per_task", Per.HOST: "per_host"}.get(need.per, "per_job")
 
 
 def _is_about(budget: Budget, check: Check) -> bool:

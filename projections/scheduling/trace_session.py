@@ -13,7 +13,7 @@ import numpy as np
 
 from domain.job_states import WAITING, JobState
 from domain.reasons import TEXTS, PendReason, ReasonCode
-from projections.scheduling.capacity import Column
+from projections.scheduling.capacity import Column, reserved_on
 from projections.scheduling.pickers.lists import PickerLists
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.records import JobRecord
@@ -28,6 +28,7 @@ from projections.scheduling.trace import (
     TraceSettings,
     Verdict,
 )
+from projections.scheduling.trace_outcomes import skipped_outcome
 from projections.scheduling.trace_store import TraceStore
 from projections.scheduling.trace_writing import Tracer
 
@@ -278,15 +279,14 @@ class SessionTracing:
             found = _not_tried(ReasonCode.JOB_BEHIND)
             found.because_of = blocker.job_id
             return found
-        prover = self._tracing.prover_of(state.request_of(job).fingerprint)
-        if prover is not None and prover[1] == self._serial:
-            why = "same request as a job that proved unsatisfiable earlier this session"
-            return Outcome(
-                Verdict.SKIPPED, why=why, because_of=prover[0], reason_set=job.reason_set
-            )
+        fingerprint = state.request_of(job).fingerprint
+        by = self.proved_by(fingerprint)
+        if by:
+            return skipped_outcome(by, job.reason_set)
         why = "its picker didn't hand it out"
         if job.reason_set:
             why = "its request proved unsatisfiable before, and nothing has changed for it since"
+        prover = self._tracing.prover_of(fingerprint)
         by = prover[0] if prover is not None else ""
         return Outcome(Verdict.NOT_TRIED, why=why, because_of=by, reason_set=job.reason_set)
 
@@ -309,13 +309,7 @@ def overage_of(state: State, resource: str) -> Column:
     column = np.zeros(state.capacity.hosts, np.int64)
     for job in state.live.values():
         for number, actual in job.actual.items() if job.allocation is not None else ():
-            asked = sum(
-                amount.milli
-                for run in (job.allocation.runs if job.allocation else ())
-                if run.first <= number < run.first + run.hosts
-                for amount in run.amounts
-                if amount.resource == resource
-            )
+            asked = reserved_on(job, number).get(resource, 0)
             if asked and not (job.is_aside and resource in state.capacity.released):
                 column[number] += max(0, actual.get(resource, 0) - asked)
     return column

@@ -27,21 +27,23 @@ from projections.scheduling.trace import (
     Kind,
     Level,
     Line,
-    Outcome,
-    Row,
     Verdict,
 )
 from projections.scheduling.trace_guard import harmless
-from projections.scheduling.trace_outcomes import pended_outcome, placed_outcome
+from projections.scheduling.trace_outcomes import (
+    pended_outcome,
+    placed_outcome,
+    skipped_outcome,
+)
 from projections.scheduling.trace_plans import PlanWriter
-from projections.scheduling.trace_rows import Overage, Rows, basis_of
+from projections.scheduling.trace_rows import Overage, Rows, needs_of
 
 if TYPE_CHECKING:
     from projections.scheduling.pickers.protocol import Terms
     from projections.scheduling.placement.eligible import Eligible
     from projections.scheduling.placement.runner import Pending
     from projections.scheduling.records import JobRecord
-    from projections.scheduling.request import Branch, Part, Request, Usage
+    from projections.scheduling.request import Branch, Part, Request
     from projections.scheduling.state import State
 
 DETAIL_PART: Final = (3, 4)
@@ -277,9 +279,9 @@ class Tracer:
         name = f"order[{':'.join(map(_order_text, part.order))}]" if part.order else ""
         self.add(Line(Kind.CANDIDATES, "match", name=name, hosts=len(eligible.hosts)))
         for code, detail, hosts in eligible.sieve():
-            nothing = np.zeros(self._state.capacity.hosts, np.int64)
-            reason = PendReason(code=code, detail=detail, hosts=spans_of(hosts, nothing))
             if self.is_full:
+                nothing = np.zeros(self._state.capacity.hosts, np.int64)
+                reason = PendReason(code=code, detail=detail, hosts=spans_of(hosts, nothing))
                 self._spans(Kind.SELECTED_OUT, reason)
             else:
                 line = Line(Kind.SELECTED_OUT, code=code.value, detail=detail, hosts=len(hosts))
@@ -291,7 +293,7 @@ class Tracer:
         Begin an alternative of what is reserved.
         """
         usage, several = part.usages[number - 1], len(part.usages) > 1
-        self.add(Line(Kind.USAGE, number=number if several else 0, rows=_needs_of(usage)))
+        self.add(Line(Kind.USAGE, number=number if several else 0, rows=needs_of(usage)))
 
     @harmless
     def end_usage(self, number: int, part: Part, *, is_placed: bool) -> None:
@@ -300,7 +302,7 @@ class Tracer:
         """
         self._end(Kind.USAGE, "allocated" if is_placed else "failed")
         for later in range(number + 1, len(part.usages) + 1) if is_placed else ():
-            rows = _needs_of(part.usages[later - 1])
+            rows = needs_of(part.usages[later - 1])
             self.add(Line(Kind.USAGE, "not_tried", number=later, rows=rows))
 
     @harmless
@@ -415,12 +417,7 @@ class Tracer:
         """
         End with: the same request proved unsatisfiable earlier in this session.
         """
-        self.trace.outcome = Outcome(
-            Verdict.SKIPPED,
-            why="same request as a job that proved unsatisfiable earlier this session",
-            because_of=because_of,
-            reason_set=reason_set,
-        )
+        self.trace.outcome = skipped_outcome(because_of, reason_set)
 
     @harmless
     def dispatched(self, allocation: Allocation) -> None:
@@ -463,25 +460,6 @@ def _scope_of(budget: Budget) -> str:
         words.append(f"project {rule.under} and below")
     whose = f"; the budget of {budget.owner}" if budget.owner else ""
     return f"{', '.join(words) or 'everybody'}{whose}"
-
-
-def _needs_of(usage: Usage) -> tuple[Row, ...]:
-    """
-    Return what an alternative of rusage asks for; what there is isn't known yet.
-    """
-    needs = [
-        Row(need.resource, (basis_of(need),), requested_milli=need.milli)
-        for need in usage.amounts()
-    ]
-    bounds = [
-        Row(
-            each.resource,
-            ("threshold", *(("ceiling",) if each.is_ceiling else ())),
-            requested_milli=each.milli,
-        )
-        for each in usage.thresholds
-    ]
-    return (*needs, *bounds)
 
 
 def _order_text(key: OrderKey) -> str:

@@ -5,7 +5,7 @@ didn't try.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import takewhile
 from typing import Final, final
 
@@ -21,7 +21,6 @@ from projections.scheduling.state import State
 from projections.scheduling.status import code_of_hold, status_of_hosts
 from projections.scheduling.trace import (
     DecisionTrace,
-    Key,
     Outcome,
     Passed,
     SessionMark,
@@ -151,18 +150,16 @@ class SessionTracing:
             return None
         self._tried.add(job.stream)
         picker = _picker_of(self._state, job)
-        keys_of: Callable[[JobRecord], Iterable[tuple[str, int | str]]] | None
-        keys_of = getattr(picker, "order_keys", None)
         trace = DecisionTrace(
             job.job_id,
             self._mark,
             self._settings.level,
             picker=picker.name,
             place=self._place,
-            keys=tuple(Key(*each) for each in keys_of(job)) if keys_of else (),
             request=self._state.request_of(job).fingerprint,
         )
         tracer = Tracer(trace, self._settings.lines_max, self._state, self._overage)
+        tracer.ordered(picker, job)
         tracer.unavailable(self._unavailable())
         return tracer
 

@@ -7,7 +7,7 @@ wrong in here may reach that code: writing stops then, and the trace says why.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -24,6 +24,7 @@ from projections.scheduling.request import HostNeed, SharedNeed
 from projections.scheduling.takings import least_need
 from projections.scheduling.trace import (
     DecisionTrace,
+    Key,
     Kind,
     Level,
     Line,
@@ -39,7 +40,7 @@ from projections.scheduling.trace_plans import PlanWriter
 from projections.scheduling.trace_rows import Overage, Rows, needs_of
 
 if TYPE_CHECKING:
-    from projections.scheduling.pickers.protocol import Terms
+    from projections.scheduling.pickers.protocol import JobPicker, Terms
     from projections.scheduling.placement.eligible import Eligible
     from projections.scheduling.placement.runner import Pending
     from projections.scheduling.records import JobRecord
@@ -125,6 +126,20 @@ class Tracer:
         )
 
     # -- before the placement
+
+    @harmless
+    def ordered(self, picker: JobPicker, job: JobRecord) -> None:
+        """
+        Write what gave the job its place, as far as its picker tells it.
+        """
+        keys_of: Callable[[JobRecord], Iterable[tuple[str, int | str]]] | None
+        keys_of = getattr(picker, "order_keys", None)
+        if keys_of is not None:
+            # Somebody else's picker may count in numbers that a trace can't be stored with.
+            self.trace.keys = tuple(
+                Key(name, value if isinstance(value, int) else str(value))
+                for name, value in keys_of(job)
+            )
 
     @harmless
     def limits(self, request: Request, kept: PendReason | None) -> None:

@@ -4,6 +4,12 @@ What is traced of other people's plug-ins, and of what goes wrong on the way.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from projections.scheduling.pickers.fcfs import BuiltinFcfs
 from projections.scheduling.placement import levels
 from projections.scheduling.placement.plugins import Plan
 from projections.scheduling.plugins import Plugins
@@ -57,6 +63,23 @@ class Fails(Halves):
     def plans(self, tasks, view):
         yield Plan(((1, tasks),))
         raise ValueError("no more")
+
+
+class Keyed(BuiltinFcfs):
+    """
+    Pick first come, first served, and tell the keys that it is given.
+    """
+
+    name = "keyed"
+
+    def __init__(self, keys):
+        super().__init__()
+        self._keys = keys
+
+    def order_keys(self, job):
+        if self._keys is None:
+            raise ValueError("no keys")
+        return self._keys
 
 
 def cluster(*allocators):
@@ -145,3 +168,31 @@ def test_a_merge_that_fails_is_told(monkeypatch):
 
     assert ["2 members, amounts per host: failed (no units left)"] == told(store, Kind.MERGE)
     assert Verdict.FAILED is store.get("1").outcome.verdict
+
+
+@pytest.mark.parametrize(
+    ("keys", "told_keys", "broken"),
+    [
+        (None, (), "ValueError: no keys"),
+        ([("age",)], (), "ValueError: not enough values to unpack (expected 2, got 1)"),
+        ([("age", np.int64(3)), ("share", Fraction(1, 2))], (("age", "3"), ("share", "1/2")), ""),
+    ],
+)
+def test_keys_of_somebody_elses_picker_reach_no_decision(keys, told_keys, broken):
+    """
+    A picker that can't tell what ordered a job has picked it all the same; numbers of its own kind
+    are told in words.
+    """
+    plugins = Plugins(pickers={"keyed": lambda: Keyed(keys)})
+    scenario = Scenario(some_settings(picker="keyed"), plugins=plugins)
+    scenario.hosts("h1 slots=2")
+    store = TraceStore()
+    scenario.core.tracing = Tracing(TraceSettings(), store)
+    scenario.jobs("A tasks=2")
+
+    scenario.session()
+
+    assert ["A dispatched: h1*2"] == scenario.decisions
+    found = store.get("1")
+    assert broken == found.broken
+    assert told_keys == tuple((key.name, key.value) for key in found.keys)

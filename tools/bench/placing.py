@@ -21,7 +21,6 @@ from domain.commands import (
     StartScheduler,
     SubmitJob,
 )
-from domain.envelope import Stamped
 from domain.jobs import JobSpec
 from domain.queues import QueueSpec
 from projections.scheduling.core import Core
@@ -72,10 +71,7 @@ class Bench:
         Handle a command, apply its events, and return the first stream.
         """
         found = self.core.handle(command, actor="ann", now_us=self.now_us)
-        for place, (stream, event) in enumerate(found):
-            version = self.core.state.next_version(stream)
-            ends = place == len(found) - 1
-            self.core.apply(Stamped(stream, version, self.now_us, "ann", "", event, ends))
+        self.core.take(found, actor="ann", cause="", now_us=self.now_us)
         return found[0][0]
 
     def join(self, hosts: int, slots: int) -> None:

@@ -2,13 +2,10 @@
 Try schedule, control and account vectors on our own core, through its commands, reports and
 sessions.
 """
-
-# long: one function for each thing that a vector can set up, do or see.
-
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, Literal
 
 from domain.allocations import Allocation, HostRun, SharedAmount
 from domain.amounts import MEM, Amount
@@ -21,7 +18,6 @@ from domain.commands import (
     JobCouldNotStartReport,
     JobFinishedReport,
     JobResumedReport,
-    JobStartedReport,
     JobSuspendedReport,
     KillJob,
     LeaveWorker,
@@ -38,27 +34,22 @@ from domain.commands import (
     WorkerReport,
 )
 from domain.commands.policies import DefineLimit, DefineUser
-from domain.envelope import Stamped
 from domain.errors import Denied, Refused
-from domain.event import Event
 from domain.events.jobs import (
     PRE_EXEC_GIVES_UP,
     JobDispatched,
-    JobKillOrdered,
     JobResumeOrdered,
     JobSuspendOrdered,
 )
 from domain.events.workers import JobUsage
-from domain.ids import job_stream
 from domain.job_states import WAITING, JobState
 from domain.resources import ResourceScope
 from domain.units import MINUTE_US
 from domain.workers import HostSettings
-from projections.scheduling.core import Core
-from projections.scheduling.handle import HANDLE
 from projections.scheduling.plugins import Plugins
 from projections.scheduling.preemption import SUSP_PREEMPT
 from projections.scheduling.records import JobRecord
+from tools.conformance.core_driver import ADMINISTRATOR, CoreDriver
 from tools.conformance.core_policies import limit_of, queue_of, user_of
 from tools.conformance.core_setup import (
     BEGIN_US,
@@ -88,27 +79,21 @@ ONLY_OF_RUNNING: Final = (
     "alloc", "used", "reported_after", "started_min_ago", "times_preempted", "by"
 )  # fmt: skip
 
-STEPS_MAX: Final = 10_000
-ADMINISTRATOR: Final = "admin"
 NOBODY: Final = "999999999"
 """The id of a job that isn't there, for which others were once suspended."""
 
-class CoreTrial:
+
+class CoreTrial(CoreDriver):
     """
     Be our core, set up as one case says.
     """
 
     def __init__(self, case: Fields) -> None:
+        super().__init__(BEGIN_US - _longest_run_us(case))
         self.case = case
-        self.now_us = BEGIN_US - _longest_run_us(case)
-        self.core = Core()
-        self.ids: dict[str, str] = {}
         self.rejected: list[str] = []
         self.denied = False
         self.error = ""
-        self.signals: dict[str, str] = {}
-        self.victims: dict[str, list[str]] = {}
-        self.kill_signals: list[str] = []
         self._begin()
 
     # ---------------------------------------------------------------------------------- setting up
@@ -184,8 +169,7 @@ class CoreTrial:
         record = self._record(text_of(job["id"]))
         # It runs already: whether its queue takes exclusive jobs isn't asked.
         allocation = self._allocation(record, shares, is_exclusive=bool(job.get("x")))
-        event = JobDispatched(attempt=1, allocation=allocation)
-        self._apply(record.stream, event, "")
+        self._decide(record.stream, JobDispatched(attempt=1, allocation=allocation))
         self._started(record)
         if "used" in job:
             host = next(iter(shares))
@@ -218,16 +202,6 @@ class CoreTrial:
         )
         self._report(JobSuspendedReport, record)
 
-    def _command_order(self, record: JobRecord, event: Callable[..., Event], **more: str) -> None:
-        """
-        Give a job's worker an order, by the same event as if a session had decided so.
-        """
-        assert record.allocation is not None, record.stream
-        worker = self.core.state.hosts[record.allocation.runs[0].first]
-        number = worker.last_order + 1
-        order = event(attempt=record.attempt, worker=worker.name, order_number=number, **more)
-        self._apply(record.stream, order, "")
-
     def _allocation(
         self, record: JobRecord, shares: dict[str, int], *, is_exclusive: bool
     ) -> Allocation:
@@ -250,8 +224,7 @@ class CoreTrial:
             is_exclusive=is_exclusive,
         )
 
-    # ----------------------------------------------------------------------------- what a trial
-    # does
+    # ---------------------------------------------------------------------------- what a trial does
 
     def submit(self, job: Fields) -> None:
         """
@@ -320,18 +293,18 @@ class CoreTrial:
                 self.denied = isinstance(refused, Denied) or "administrator" in refused.rule
                 self.error = f"{refused.field}: {refused.rule}"
 
-    def _actions(self) -> dict[str, Callable[[str, object, str], None]]:
+    def _actions(self) -> dict[str, Callable[[str, object, str], object]]:
         return {
             "bstop": self._stop,
-            "bresume": lambda job, _, by: self._order(ResumeJob(job_id=self.ids[job]), by),
+            "bresume": lambda job, _, by: self._command(ResumeJob(job_id=self.ids[job]), by),
             "bkill": self._kill,
             "brequeue": self._requeue,
-            "bswitch": lambda job, value, by: self._order(
+            "bswitch": lambda job, value, by: self._command(
                 SwitchJob(job_id=self.ids[job], queue=text_of(value)), by
             ),
             "bmod": self._modify,
-            "btop": lambda job, _, by: self._order(MoveJob(job_id=self.ids[job], to="top"), by),
-            "bbot": lambda job, _, by: self._order(MoveJob(job_id=self.ids[job], to="bottom"), by),
+            "btop": lambda job, _, by: self._move(job, "top", by),
+            "bbot": lambda job, _, by: self._move(job, "bottom", by),
             "exit": self._exit,
             "pre_exec": self._fail_before,
             "killed": lambda job, value, _: self._end(job, signal=whole_of(value)),
@@ -341,17 +314,20 @@ class CoreTrial:
 
     def _stop(self, job: str, value: object, by: str) -> None:
         del value
-        self._order(StopJob(job_id=self.ids[job]), by)
+        self._command(StopJob(job_id=self.ids[job]), by)
         self._until(lambda: self._record(job).state in {JobState.USUSP, JobState.PSUSP})
 
     def _kill(self, job: str, value: object, by: str) -> None:
         del value
-        self._order(KillJob(job_id=self.ids[job]), by)
+        self._command(KillJob(job_id=self.ids[job]), by)
         self._until(lambda: self._record(job).state is JobState.EXIT)
 
     def _requeue(self, job: str, value: object, by: str) -> None:
-        self._order(RequeueJob(job_id=self.ids[job], hold=value == "-H"), by)
+        self._command(RequeueJob(job_id=self.ids[job], hold=value == "-H"), by)
         self._until(lambda: self._record(job).state in WAITING)
+
+    def _move(self, job: str, to: Literal["top", "bottom"], by: str) -> None:
+        self._command(MoveJob(job_id=self.ids[job], to=to), by)
 
     def _modify(self, job: str, value: object, by: str) -> None:
         changes = mapping_of(value)
@@ -367,7 +343,7 @@ class CoreTrial:
             names = [name for change in changes for name in given[change]]
             changed = {name: getattr(spec, name) for name in names}
             spec = record.spec.model_copy(update=changed)
-        self._order(ModifyJob(job_id=record.job_id, spec=spec), by)
+        self._command(ModifyJob(job_id=record.job_id, spec=spec), by)
 
     def _exit(self, job: str, value: object, by: str) -> None:
         del by
@@ -401,13 +377,14 @@ class CoreTrial:
         """
         del by
         record = self._record(job)
-        use = {"cpu_us": 2 * OVER_US, "processes": 9, "threads": 9}
-        known = {name: use[name] for name in use if name in JobUsage.model_fields}
-        if value == "threadlimit" and "threads" not in known:
-            raise NotYet("reports of threads")
         amounts = tuple(Amount(resource=name, milli=9 * MB_MILLI) for name in (MEM, "swp"))
-        usage = JobUsage.model_validate(
-            {"job_id": record.job_id, "attempt": record.attempt, "amounts": amounts, **known}
+        usage = JobUsage(
+            job_id=record.job_id,
+            attempt=record.attempt,
+            amounts=amounts,
+            cpu_us=2 * OVER_US,
+            processes=9,
+            threads=9,
         )
         if value in {"runlimit", "termination_deadline"}:
             self.now_us += OVER_US
@@ -419,64 +396,6 @@ class CoreTrial:
     def _lose(self, host: str, value: object, by: str) -> None:
         del value, by
         self._command(MarkUnreachable(worker=host, incarnation=1, silent_us=0))
-
-    def cycle(self) -> None:
-        """
-        Hold sessions until nothing more is decided; what they order is carried out at once.
-
-        What a session takes from a lost host waits for the next cycle.
-        """
-        self.signals, self.victims, self.kill_signals = {}, {}, []
-        stopping: list[JobRecord] = []
-        for _ in range(STEPS_MAX):
-            is_idle = not self._step(stopping) and not self.core.is_cut_short
-            if is_idle or self.core.state.put_back:
-                # Whoever preempts starts in the cycle after the one that stops its victims.
-                for record in stopping:
-                    self._report(JobSuspendedReport, record)
-                return
-        raise NotYet("a cycle that doesn't come to an end")
-
-    def _until(self, is_reached: Callable[[], bool]) -> None:
-        """
-        Hold sessions of one decision each until something is so, or nothing more is decided.
-        """
-        while not is_reached():
-            if not self._step() and not self.core.is_cut_short:
-                return
-
-    def _step(self, stopping: list[JobRecord] | None = None) -> bool:
-        made = self.core.session(self.now_us)
-        for stamped in made:
-            self._carry_out(stamped, stopping)
-        return bool(made)
-
-    def _carry_out(self, stamped: Stamped, stopping: list[JobRecord] | None) -> None:
-        """
-        Do at once what a worker would do about a decision; but victims of preemption are put among
-        those that are stopping.
-        """
-        event = stamped.event
-        record = self.core.state.stored.jobs.get(stamped.stream)
-        if record is None:
-            return
-        if isinstance(event, JobDispatched):
-            self._started(record)
-        elif isinstance(event, JobKillOrdered):
-            self.kill_signals = list(event.signals)
-            self._report(JobFinishedReport, record, signal=9)
-        elif isinstance(event, JobSuspendOrdered):
-            self.signals[self._name(record)] = event.signal
-            if event.preemptor:
-                preemptor = self.core.state.stored.jobs[job_stream(event.preemptor)]
-                self.victims.setdefault(self._name(preemptor), []).append(self._name(record))
-            if event.preemptor and stopping is not None:
-                stopping.append(record)
-            else:
-                self._report(JobSuspendedReport, record)
-        elif isinstance(event, JobResumeOrdered):
-            self.signals[self._name(record)] = "SIGCONT"
-            self._report(JobResumedReport, record)
 
     def observe(self) -> Observed:
         """
@@ -516,21 +435,6 @@ class CoreTrial:
 
     # -------------------------------------------------------------------------------------- helpers
 
-    def _command(self, command: Any, by: str = ADMINISTRATOR) -> list[Stamped]:
-        if type(command) not in HANDLE:
-            raise NotYet(f"the command {type(command).__name__}")
-        found = self.core.handle(command, actor=by, now_us=self.now_us)
-        return [self._apply(stream, event, by) for stream, event in found]
-
-    def _order(self, command: Any, by: str) -> None:
-        self._command(command, by)
-
-    def _apply(self, stream: str, event: Event, actor: str) -> Stamped:
-        version = self.core.state.next_version(stream)
-        stamped = Stamped(stream, version, self.now_us, actor, "", event, ends_step=True)
-        self.core.apply(stamped)
-        return stamped
-
     def _elements(self, name: str) -> list[str]:
         """
         Return the jobs that a name means: itself, or the elements in brackets.
@@ -539,26 +443,6 @@ class CoreTrial:
             return [name]
         base, _, listed = name.rstrip("]").partition("[")
         return [f"{base}[{index}]" for index in listed.split(",")]
-
-    def _name(self, record: JobRecord) -> str:
-        return next(name for name, job_id in self.ids.items() if job_id == record.job_id)
-
-    def _record(self, name: str) -> JobRecord:
-        return self.core.state.stored.jobs[job_stream(self.ids[name])]
-
-    def _report(self, report: Callable[..., Any], record: JobRecord, **more: Any) -> None:
-        assert record.allocation is not None, record.stream
-        worker = self.core.state.hosts[record.allocation.runs[0].first]
-        about = {
-            "worker": worker.name,
-            "incarnation": worker.incarnation,
-            "job_id": record.job_id,
-            "attempt": record.attempt,
-        }
-        self._command(report(**about, **more), "")
-
-    def _started(self, record: JobRecord) -> None:
-        self._report(JobStartedReport, record)
 
 
 def _started_min_ago(job: Fields) -> int:

@@ -109,13 +109,7 @@ class PluginTrial:
             found = self.core.handle(command, actor="ann", now_us=self.now_us)
         except (Refused, Conflict):
             return []
-        made = []
-        for place, (stream, event) in enumerate(found):
-            version = self.core.state.next_version(stream)
-            ends = place == len(found) - 1
-            stamped = Stamped(stream, version, self.now_us, "ann", "", event, ends)
-            self.core.apply(stamped)
-            made.append(stamped)
+        made = self.core.take(found, actor="ann", cause="", now_us=self.now_us) if found else []
         self.log += made
         return made
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from domain.errors import NotFound
 from store.embedded.marker import MARKER_FILE, NEW_MARKER_FILE
 from store.embedded.opening import ENGINE_LOCK_FILE
 from store.embedded.preflight import DATA_FILE
@@ -79,6 +80,20 @@ def is_log(directory: Path) -> bool:
         return (directory / MARKER_FILE).exists() or (directory / DATA_FILE).exists()
     except OSError as error:
         raise unavailable(directory, error) from None
+
+
+def found_log(path: str | Path) -> Path:
+    """
+    Return the directory of a log that is there, whole; named as in `log_directory`.
+
+    Raises:
+        NotFound: There is no log.
+        StoreUnavailable: The directory can't be looked into.
+    """
+    directory = log_directory(path).resolve()
+    if not is_log(directory):
+        raise NotFound("log", "there is none in this directory", str(directory))
+    return directory
 
 
 def may_begin(directory: Path) -> bool:

@@ -18,16 +18,15 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Final, NamedTuple, Self
 
 from domain.envelope import Envelope
-from domain.errors import Corrupt, InvariantBroken, NotFound, Refused
+from domain.errors import Corrupt, InvariantBroken, Refused
 from store.codec import PlacedRow, decode, time_us_of
 from store.embedded.environment import acquire
 from store.embedded.journal import Journal
 from store.embedded.settings import Settings
-from store.info import is_log, log_directory
+from store.info import found_log
 from store.snapshots import Snapshot
 from store.transfer import (
     LINE_MAX,
@@ -119,12 +118,15 @@ class LogLines:
     """
 
     def __init__(self, path: Path) -> None:
-        directory = log_directory(path)
-        if not is_log(directory):
-            raise NotFound("log", "there is none in this directory", str(directory))
+        directory = found_log(path)
         with translated():
-            self._environment = acquire(Settings(directory.resolve(), readonly=True), create=False)
-        self._journal = Journal(self._environment)
+            self._environment = acquire(Settings(directory, readonly=True), create=False)
+            try:
+                self._journal = Journal(self._environment)
+            except BaseException:
+                # Else this process would go on seeing the damaged file after it was replaced.
+                self.close()
+                raise
         self.log_id = self._environment.log_id
 
     def head(self) -> int:
@@ -165,12 +167,7 @@ class LogLines:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -420,12 +417,7 @@ class Recording:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -29,7 +29,7 @@ _FAMILIES: tuple[
     ((lmdb.DiskError, lmdb.LockError, lmdb.MemoryError, lmdb.TxnFullError), OperationalError),
     (lmdb.BadValsizeError, DataError),
     (lmdb.KeyExistsError, IntegrityError),
-    ((lmdb.CorruptedError, lmdb.PageNotFoundError), InternalError),
+    ((lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.IncompatibleError), InternalError),
     ((lmdb.InvalidError, lmdb.VersionMismatchError), InterfaceError),
     (lmdb.ReadonlyError, NotSupportedError),
     (

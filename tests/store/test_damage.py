@@ -16,6 +16,7 @@ from store.embedded.layout import index_prefix, version_bytes
 from store.embedded.metas import newest_meta
 from store.embedded.preflight import DATA_FILE
 from store.log import EventLog
+from store.recordings import LogLines
 from store.verify import verify_here
 from tools.torture.workload import fill, job_events, jobs_events
 
@@ -177,16 +178,26 @@ def every_stream(log: EventLog, jobs: int) -> None:
         list(log.read_stream(f"job:{number:010d}"))
 
 
-def test_a_file_that_could_not_be_opened_is_let_go(directory: Path) -> None:
+@pytest.mark.parametrize(
+    "opener", [lambda path: EventLog.open(path, writable=False), LogLines], ids=["log", "lines"]
+)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(b"\x30\x00\x00", b"\x30\x00\x8c"), (b"\x02\x00\x0c", b"\x00\x00\x0c")],
+    ids=["length", "kind"],
+)
+def test_a_file_that_could_not_be_opened_is_let_go(
+    directory: Path, opener, before: bytes, after: bytes
+) -> None:
     """
     Else this process would see the damaged one for ever, whatever is put in its place.
     """
     whole = (directory / DATA_FILE).read_bytes()
-    # The length of what stands under this name.
+    # The length of what stands under this name, or that it is a database at all.
     row = b"\x30\x00\x00\x00\x02\x00\x0c\x00events.index"
-    replace_once(directory, row, row.replace(b"\x30\x00\x00", b"\x30\x00\x8c"))
+    replace_once(directory, row, row.replace(before, after))
     with pytest.raises(Corrupt):
-        EventLog.open(directory, writable=False)
+        opener(directory)
     shutil.move(directory / DATA_FILE, directory / "damaged")
     (directory / DATA_FILE).write_bytes(whole)
 

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import lmdb
 
-from domain.errors import Conflict, Corrupt, NotFound, Refused
+from domain.errors import Conflict, Corrupt, Refused
 from store.embedded.environment import Environment, acquire, is_open_elsewhere
 from store.embedded.journal import Journal
 from store.embedded.marker import sync_directory, write_marker
+from store.embedded.opening import ENGINE_LOCK_FILE
 from store.embedded.preflight import DATA_FILE
 from store.embedded.settings import Settings
-from store.info import is_log, log_directory
+from store.info import found_log
 from store.lock import WriterLock
 from store.os_errors import unavailable
 from store.segments import ARCHIVE, check_file
@@ -55,7 +56,7 @@ def backup(path: Path, target: Path) -> CopyReport:
         Refused: The target exists.
         Corrupt: The copy doesn't verify; it is removed again.
     """
-    directory = _found(path)
+    directory = found_log(path)
     if target.exists():
         raise Refused("target", "must not exist yet", str(target))
     building = target.with_name(f".{target.name}.{os.getpid()}.new")
@@ -86,7 +87,7 @@ def compact(path: Path) -> CopyReport:
         Conflict: Somebody writes it, or reads it just now.
         Corrupt: The new file doesn't verify; the old one stays.
     """
-    directory = _found(path)
+    directory = found_log(path)
     lock = WriterLock(directory)
     building = directory / f".compact.{os.getpid()}.new"
     try:
@@ -99,7 +100,8 @@ def compact(path: Path) -> CopyReport:
         result = _report(report, directory / DATA_FILE, building / DATA_FILE)
         _refuse_readers(directory)
         (building / DATA_FILE).replace(directory / DATA_FILE)
-        (directory / "lock.mdb").unlink(missing_ok=True)  # It counts the old file's transactions.
+        # It counts the old file's transactions.
+        (directory / ENGINE_LOCK_FILE).unlink(missing_ok=True)
         sync_directory(directory)
     except OSError as error:
         raise unavailable(directory, error) from None
@@ -107,16 +109,6 @@ def compact(path: Path) -> CopyReport:
         shutil.rmtree(building, ignore_errors=True)
         lock.release()
     return result
-
-
-def _found(path: Path) -> Path:
-    """
-    Return the directory of a log that is there.
-    """
-    directory = log_directory(path)
-    if not is_log(directory):
-        raise NotFound("log", "there is none in this directory", str(directory))
-    return directory.resolve()
 
 
 def _copy_data(directory: Path, target: Path) -> str:
@@ -155,8 +147,7 @@ def _copy_archive(directory: Path, target: Path, log_id: str) -> None:
                 os.fsync(file.fileno())
     finally:
         environment.release()
-    for name in ("lock.mdb",):
-        (target / name).unlink(missing_ok=True)
+    (target / ENGINE_LOCK_FILE).unlink(missing_ok=True)
 
 
 def _verified(directory: Path) -> VerifyReport:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from eventsourcing.persistence import (
@@ -21,7 +20,6 @@ from eventsourcing.persistence import (
 from domain.envelope import Envelope, Stamped
 from domain.errors import (
     InvariantBroken,
-    NotFound,
     OutcomeUnknown,
     Refused,
 )
@@ -33,7 +31,7 @@ from store.embedded.journal import Journal
 from store.embedded.marker import MARKER_FILE
 from store.embedded.settings import MAP_SIZE, Settings
 from store.engines import EmbeddedEngine, Engine
-from store.info import LogInfo, is_log, log_directory
+from store.info import LogInfo, found_log
 from store.lock import WriterLock, read_holder, take_over
 from store.os_errors import unavailable
 from store.recorded import RecorderEngine
@@ -137,9 +135,7 @@ class EventLog:
             Corrupt: Its files mustn't be opened.
             StoreUnavailable: They can't be.
         """
-        directory = log_directory(path).resolve()
-        if not is_log(directory):
-            raise NotFound("log", "there is none in this directory", str(directory))
+        directory = found_log(path)
         settings = Settings(
             directory,
             map_size=map_size,
@@ -444,12 +440,7 @@ class EventLog:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

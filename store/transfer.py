@@ -33,7 +33,7 @@ from store.embedded.frames import Header
 from store.embedded.journal import Journal
 from store.embedded.rows import Decoded, PlacedRow, Row
 from store.embedded.settings import Settings
-from store.info import is_log, log_directory
+from store.info import found_log, is_log
 from store.os_errors import unavailable
 from store.rebuild import LogBuilder
 from store.salvage import Salvage
@@ -101,10 +101,8 @@ def export_log(path: Path, target: Path) -> RecordingHeader:
         Refused: The file exists.
         Corrupt: A frame is damaged; nothing is left of the file.
     """
-    directory = log_directory(path)
-    if not is_log(directory):
-        raise NotFound("log", "there is none in this directory", str(directory))
-    environment = acquire(Settings(directory.resolve(), readonly=True), create=False)
+    directory = found_log(path)
+    environment = acquire(Settings(directory, readonly=True), create=False)
     try:
         with translated():
             journal = Journal(environment)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from eventsourcing.persistence import PersistenceError
 
-from domain.errors import Corrupt, NotFound, XceError
+from domain.errors import Corrupt, XceError
 from store.codec import PlacedRow, decode
 from store.embedded.environment import acquire
 from store.embedded.frames import (
@@ -41,7 +41,7 @@ from store.embedded.preflight import (
     structure_problems,
 )
 from store.embedded.settings import Settings
-from store.info import is_log, log_directory
+from store.info import found_log
 from store.lock import is_held
 from store.segments import check_file
 
@@ -165,9 +165,7 @@ def verify(
         NotFound: There is no log.
         XceError: It can't be read at all (permission, address space).
     """
-    directory = log_directory(path).resolve()
-    if not is_log(directory):
-        raise NotFound("log", "there is none in this directory", str(directory))
+    directory = found_log(path)
     arguments = [
         sys.executable,
         "-m",

@@ -40,7 +40,7 @@ from store.embedded.layout import (
     unmatched_names,
 )
 from store.embedded.marker import read_marker, write_marker
-from store.embedded.opening import open_engine
+from store.embedded.opening import ENGINE_LOCK_FILE, open_engine
 from store.embedded.preflight import (
     DATA_FILE,
     check_data_file,
@@ -478,7 +478,7 @@ def is_open_elsewhere(directory: Path) -> bool:
         if directory in _registry:
             return True
         try:
-            with (directory / "lock.mdb").open("rb+") as file:
+            with (directory / ENGINE_LOCK_FILE).open("rb+") as file:
                 # Closing would drop this process's own locks; it has none, as the registry says.
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
         except FileNotFoundError:

@@ -24,7 +24,7 @@ from projections.audit.fold_state import Batch, FoldState, NoRows, RowSource
 from projections.audit.rows.events import EventRow
 
 # Raise it whenever the same events give other rows: a read model of another version is made anew.
-FOLD_VERSION = 3
+FOLD_VERSION = 4
 
 Handler = Callable[[FoldState, Envelope, Any], None]
 

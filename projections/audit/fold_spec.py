@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import Any
 
 from domain.amounts import Amount
 from domain.envelope import Envelope
@@ -51,11 +50,7 @@ def command_text(program: Program | None) -> str:
 
 
 def _more(spec: JobSpec) -> str:
-    others: dict[str, Any] = {
-        name: True for name in spec.model_fields_set if name not in SPEC_COLUMNS
-    }
-    if spec.program is not None and (spec.program.pre_exec or spec.program.post_exec):
-        others["program"] = {"pre_exec", "post_exec"}
+    others = {name for name in spec.model_fields_set if name not in SPEC_COLUMNS}
     if not others:
         return "{}"
     return spec.model_dump_json(include=others, exclude_defaults=True)
@@ -95,6 +90,8 @@ def asked(spec: JobSpec) -> dict[str, SqlValue]:
         "stdin": program.stdin,
         "stdout": program.stdout,
         "stderr": program.stderr,
+        "pre_exec": program.pre_exec,
+        "post_exec": program.post_exec,
         "umask": program.umask,
         "env_count": len(program.env),
         "tasks_min": spec.tasks_min,

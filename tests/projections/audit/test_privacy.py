@@ -11,7 +11,7 @@ import pytest
 from domain.errors import Refused
 from domain.events.jobs import JobModified
 from domain.events.refusals import CommandRefused
-from domain.jobs import JobSpec
+from domain.jobs import JobLimits, JobSpec
 from projections.audit.history import story
 from projections.audit.privacy import Viewer
 from projections.audit.reading import Reading
@@ -118,3 +118,32 @@ def test_conditions_on_a_hidden_column_hold_for_nothing(reading: Reading) -> Non
     reading.hide_private()
 
     assert [(0,)] == list(reading.sql(query)[1])
+
+
+def test_what_runs_before_and_after_a_command_is_as_private(tmp_path: Path) -> None:
+    """
+    It is the user's as much; also where something else of the job was changed.
+    """
+    log = a_cluster()
+    texts = {"pre_exec": f"{WORD}-before", "post_exec": f"{WORD}-after"}
+    program = a_program("true").model_copy(update=texts)
+    job = log.job(1, program=program)
+    limits = JobLimits(memory_kib=4096)
+    spec = JobSpec(user="ann", queue="normal", program=program, limits=limits)
+    log.add(job, JobModified(spec=spec), "ann")
+    less = a_program("true").model_copy(update={"pre_exec": f"{WORD}-other"})
+    log.add(job, JobModified(spec=spec.model_copy(update={"program": less})), "ann")
+    with made(tmp_path / "a.db", log.envelopes) as reading:
+        asked = "SELECT pre_exec, post_exec FROM jobs"
+        assert [(f"{WORD}-other", "")] == list(reading.sql(asked)[1])
+
+        for_ann, for_ben = (
+            repr(story(reading, "1", viewer=Viewer(user)).plain())
+            + repr(commands(reading, Question(), Viewer(user)))
+            for user in ("ann", "ben")
+        )
+        reading.hide_private()
+        row = repr(list(reading.sql("SELECT * FROM jobs")[1]))
+
+    assert [True, False, False] == [WORD in told for told in (for_ann, for_ben, row)]
+    assert ["4096" in told for told in (for_ann, for_ben, row)] == [True] * 3

@@ -8,24 +8,24 @@ hold only what is a function of the input, so that a sweep gives the same table 
 from __future__ import annotations
 
 import re
-import sys
-import tempfile
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 from domain.errors import Refused, StoreUnavailable
+from tools.cli.temporary import temporary_directory
+from tools.pooling import pool_of
 
 if TYPE_CHECKING:
     from replay.workloads.source import Workload
 
 DASK_TIMEOUT_S: Final = 20
+PREFIX: Final = "xce-sweep-"
 FIGURES: Final = (
     "hosts", "slots", "jobs", "never_placed", "mean_wait_s", "mean_bounded_slowdown",
     "utilisation", "makespan_s", "sessions", "events",
@@ -134,9 +134,13 @@ def check_trials(trials: Iterable[Trial]) -> None:
 # --------------------------------------------------------------------------------------- one trial
 
 
-def run_trial(trial: Trial) -> Row:
+def run_trial(trial: Trial, temporary: Path | None = None) -> Row:
     """
     Run one simulation; return its settings with its figures.
+
+    Args:
+        trial: Which one.
+        temporary: Where logs lie that aren't kept; None for the system's place.
     """
     from replay.branch_changes import Changes, parse_setting
     from tools.cli.simulate import simulated
@@ -145,7 +149,7 @@ def run_trial(trial: Trial) -> Row:
     workload = _read(
         trial.file, trial.estimates, trial.load, trial.seed, trial.unrecorded_run_s
     )
-    with _place(trial.log) as place:
+    with _place(trial.log, temporary) as place:
         run = simulated(
             workload, trial.cluster, trial.picker, place, changes=changes, shown=False
         )
@@ -170,53 +174,34 @@ def _read(
 
 
 @contextmanager
-def _place(log: str) -> Iterator[Path]:
+def _place(log: str, parent: Path | None) -> Iterator[Path]:
     if log:
         yield Path(log)
         return
-    with tempfile.TemporaryDirectory(prefix="xce-sweep-") as directory:
-        yield Path(directory) / "log"
+    with temporary_directory(PREFIX, parent) as directory:
+        yield directory / "log"
 
 
 # ------------------------------------------------------------------------------------ many of them
 
 
-def run_here(trials: list[Trial], processes: int) -> Iterator[Row]:
+def run_here(trials: list[Trial], processes: int) -> Generator[Row]:
     """
-    Run trials in processes of this host; yield each row when it is there, in any order.
+    Run trials in processes of this host; yield each row when it is there, in any order. To close
+    it ends the processes.
     """
     if processes == 1 or len(trials) == 1:
         yield from map(run_trial, trials)
         return
-    workers = min(processes, len(trials))
     with (
-        program_left_out(),
-        ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
+        temporary_directory(PREFIX) as place,
+        pool_of(min(processes, len(trials))) as pool,
     ):
-        try:
-            waiting = [pool.submit(run_trial, trial) for trial in trials]
-            yield from (done.result() for done in as_completed(waiting))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+        waiting = [pool.submit(run_trial, trial, place) for trial in trials]
+        yield from (done.result() for done in as_completed(waiting))
 
 
-@contextmanager
-def program_left_out() -> Iterator[None]:
-    """
-    Have new processes not import the program that was started: they need none of it, and it may be
-    a script that would run again.
-    """
-    program: dict[str, Any] = vars(sys.modules["__main__"])
-    hidden: Row = {name: program.pop(name) for name in ("__file__", "__spec__") if name in program}
-    program["__spec__"] = None
-    try:
-        yield
-    finally:
-        program.update(hidden)
-
-
-def run_on_dask(trials: list[Trial], address: str) -> Iterator[Row]:
+def run_on_dask(trials: list[Trial], address: str) -> Generator[Row]:
     """
     Run trials on a Dask cluster; yield each row when it is there, in any order.
 

@@ -11,14 +11,14 @@ reach the next, since the log holds after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 from tools.collecting import collect_rarely
-from tools.sweeping import program_left_out
+from tools.pooling import pool_of
 
 if TYPE_CHECKING:
     from replay.at import Ladder
@@ -116,7 +116,6 @@ def verify_span(span: Span, on_progress: Callable[[int], None] | None = None) ->
     with open_history(span.history) as opened:
         ladder = ladder_of(opened, may_write=False, plugins=plugins, on_progress=on_progress)
         collect_rarely()
-        is_recording = isinstance(opened, Recording)
         found = verify(
             opened,
             plugins=plugins,
@@ -129,7 +128,8 @@ def verify_span(span: Span, on_progress: Callable[[int], None] | None = None) ->
                 else _EndState(ladder, span.upto) if span.has_next else None
             ),
         )  # fmt: skip
-        if not is_recording:
+        if not isinstance(opened, Recording):
+            # The one at the end is no recorded state.
             found.states = 0
         return found
 
@@ -146,18 +146,10 @@ def verify_spans(
     """
     if len(spans) == 1:
         return verify_span(spans[0], on_progress)
-    context = get_context("spawn")
-    done = context.Array("Q", len(spans))
-    with (
-        program_left_out(),
-        ProcessPoolExecutor(len(spans), context, _begin, (done,)) as pool,
-    ):
-        try:
-            waiting = [pool.submit(_verify_there, span) for span in spans]
-            _wait(waiting, done, spans[0].after, on_progress)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    done = get_context("spawn").Array("Q", len(spans))
+    with pool_of(len(spans), _begin, done) as pool:
+        waiting = [pool.submit(_verify_there, span) for span in spans]
+        _wait(waiting, done, spans[0].after, on_progress)
     return _together([future.result() for future in waiting])
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,8 @@ def sweep(  # noqa: PLR0913 - each is an option of the command
         rows = run_here(trials, processes or len(os.sched_getaffinity(0)))
     else:
         rows = run_on_dask(trials, address)
-    with _bar(len(trials), shown=sys.stderr.isatty() if progress is None else progress) as step:
+    shown = sys.stderr.isatty() if progress is None else progress
+    with closing(rows), _bar(len(trials), shown=shown) as step:
         found = []
         for row in rows:
             found.append(row)

@@ -27,14 +27,25 @@ def temporary_directory(prefix: str | None = None, parent: Path | None = None) -
         prefix: What its name begins with.
         parent: Where it is made; None for the system's place.
     """
+    with (
+        ended_by_exceptions(),
+        tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as directory,
+    ):
+        yield Path(directory)
+
+
+@contextmanager
+def ended_by_exceptions() -> Iterator[None]:
+    """
+    Have SIGTERM and SIGHUP end the block by an exception, as Ctrl-C does.
+    """
     # Python raises an exception for Ctrl-C alone; other signals would leave no time to tidy up.
     before = {}
     if current_thread() is main_thread():
         handled = (number for number in ENDING if signal.getsignal(number) is signal.SIG_DFL)
         before = {number: signal.signal(number, _end) for number in handled}
     try:
-        with tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as directory:
-            yield Path(directory)
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -18,10 +18,11 @@ from typing import Final, NamedTuple, final
 
 from domain.reservations import BackfillReservation, KeptRun
 from projections.scheduling.foreseen import SlotsAhead
+from projections.scheduling.pickers.ordered import OrderedPicker
 from projections.scheduling.pickers.profile import FOREVER, Profile
 from projections.scheduling.pickers.protocol import NO_TERMS, PickerView, Terms
-from projections.scheduling.pickers.waiting import UNKNOWN, Entry, Key, Waiting, named_keys
-from projections.scheduling.records import JobRecord, QueueRecord
+from projections.scheduling.pickers.waiting import NO_PROOF, UNKNOWN, Entry, Key, proof_of
+from projections.scheduling.records import JobRecord
 
 PROMISES_MAX: Final = 20
 """So many are promised hosts where more than slots counts: each costs some trial placements."""
@@ -49,7 +50,7 @@ class _Held(NamedTuple):
 
 
 @final
-class Conservative:
+class Conservative(OrderedPicker):
     """
     Backfill around every job that can't start.
     """
@@ -58,8 +59,7 @@ class Conservative:
     version = 1
 
     def init(self, view: PickerView) -> None:
-        self._view = view
-        self._waiting = Waiting(view)
+        super().init(view)
         self._todo: list[Entry] = []
         self._starts: dict[str, int] = {}
         self._ahead: SlotsAhead | None = None
@@ -67,7 +67,7 @@ class Conservative:
         self._held: dict[str, _Held] = {}
         self._terms = NO_TERMS
         self._failed: set[tuple[str, tuple[KeptRun, ...]]] = set()
-        self._proved: tuple[str, str, int] = ("", "", -1)
+        self._proved = NO_PROOF
 
     @property
     def is_stepwise(self) -> bool:
@@ -75,21 +75,6 @@ class Conservative:
         Say whether what it promises depends on what it promised before: a session then asks again.
         """
         return self._ahead is None
-
-    def fini(self) -> None:
-        self._waiting = Waiting(self._view)
-
-    def on_queue_update(self, queue: QueueRecord) -> None:
-        self._waiting.push_again(queue.name)
-
-    def on_job_push(self, job: JobRecord) -> None:
-        self._waiting.push(job)
-
-    def on_job_state_change(self, job: JobRecord) -> None:
-        self._waiting.drop(job)
-
-    def on_job_update(self, job: JobRecord) -> None:
-        self.on_job_push(job)
 
     # -- a session
 
@@ -189,11 +174,7 @@ class Conservative:
             self._starts[entry.job.stream] = start_us
 
     def _is_known(self, job: JobRecord) -> bool:
-        return bool(job.reason_set) and self._proved == self._mark_of(job)
-
-    def _mark_of(self, job: JobRecord) -> tuple[str, str, int]:
-        fingerprint = self._view.fingerprint_of(job)
-        return job.stream, fingerprint, self._view.epoch_of(fingerprint)
+        return bool(job.reason_set) and self._proved == proof_of(self._view, job)
 
     def next_job(self) -> JobRecord | None:
         while self._todo:
@@ -250,7 +231,7 @@ class Conservative:
 
     def on_pend(self, job: JobRecord) -> None:
         if self._ahead is not None:
-            self._proved = self._mark_of(job)
+            self._proved = proof_of(self._view, job)
             return
         self._failed.add((self._view.fingerprint_of(job), self._terms.kept))
         held = self._held.get(job.stream)
@@ -276,12 +257,6 @@ class Conservative:
         """
 
     # -- what is recorded of it
-
-    def order_keys(self, job: JobRecord) -> list[tuple[str, int | str]]:
-        """
-        Return by name what gives a job its place in the order.
-        """
-        return named_keys(self._view, job)
 
     def blocker(self) -> JobRecord | None:
         if len(self._waiting.entries) < 2:

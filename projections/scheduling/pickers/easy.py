@@ -15,8 +15,9 @@ from typing import final
 
 from domain.reservations import BackfillReservation, KeptRun
 from projections.scheduling.foreseen import Forecast, SlotsAhead
+from projections.scheduling.pickers.ordered import OrderedPicker
 from projections.scheduling.pickers.protocol import NO_TERMS, PickerView, Terms
-from projections.scheduling.pickers.waiting import UNKNOWN, Entry, Waiting, named_keys
+from projections.scheduling.pickers.waiting import NO_PROOF, UNKNOWN, Entry, proof_of
 from projections.scheduling.records import JobRecord, QueueRecord
 
 Mark = tuple[int, int]
@@ -50,7 +51,7 @@ class _Promise:
 
 
 @final
-class Easy:
+class Easy(OrderedPicker):
     """
     Backfill around the first job that can't start.
 
@@ -64,8 +65,7 @@ class Easy:
     version = 1
 
     def init(self, view: PickerView) -> None:
-        self._view = view
-        self._waiting = Waiting(view)
+        super().init(view)
         self._fresh: dict[str, Entry] = {}
         self._place = 0
         self._current: Entry | None = None
@@ -74,24 +74,21 @@ class Easy:
         self._terms = NO_TERMS
         self._is_through = self._is_stirred = False
         self._settled: Mark | None = None
-        self._proved: tuple[str, str, int] = ("", "", -1)
+        self._proved = NO_PROOF
         self._seen = -1
         self._failed: set[tuple[str, bool]] = set()
-
-    def fini(self) -> None:
-        self._waiting = Waiting(self._view)
 
     # -- jobs come and go
 
     def on_queue_update(self, queue: QueueRecord) -> None:
         self._settled = None
-        self._waiting.push_again(queue.name)
+        super().on_queue_update(queue)
 
     def on_job_push(self, job: JobRecord) -> None:
         self._fresh[job.stream] = self._waiting.push(job)
 
     def on_job_state_change(self, job: JobRecord) -> None:
-        self._waiting.drop(job)
+        super().on_job_state_change(job)
         self._fresh.pop(job.stream, None)
 
     def on_job_update(self, job: JobRecord) -> None:
@@ -151,16 +148,12 @@ class Easy:
         Say whether a job is known not to start now, and its reasons to be as they were: nothing has
         become free, or too few slots where these alone count.
         """
-        mark = self._mark_of(entry.job)
-        if self._proved == mark:
+        proof = proof_of(self._view, entry.job)
+        if self._proved == proof:
             return True
-        is_same = self._proved[:2] == mark[:2] and self._seen == self._view.hosts_changed()
+        is_same = self._proved[:2] == proof[:2] and self._seen == self._view.hosts_changed()
         ahead = self._view.slots_ahead(entry.job) if is_same else None
         return ahead is not None and ahead.free < entry.slots
-
-    def _mark_of(self, job: JobRecord) -> tuple[str, str, int]:
-        fingerprint = self._view.fingerprint_of(job)
-        return job.stream, fingerprint, self._view.epoch_of(fingerprint)
 
     def _look_ahead(self, entry: Entry) -> None:
         """
@@ -261,7 +254,7 @@ class Easy:
     def on_pend(self, job: JobRecord) -> None:
         entry = self._taken()
         if self._promise is None:
-            self._proved = self._mark_of(job)
+            self._proved = proof_of(self._view, job)
             self._seen = self._view.hosts_changed()
             self._look_ahead(entry)
             return
@@ -280,12 +273,6 @@ class Easy:
             self._fresh = {}
 
     # -- what is recorded of it
-
-    def order_keys(self, job: JobRecord) -> list[tuple[str, int | str]]:
-        """
-        Return by name what gives a job its place in the order.
-        """
-        return named_keys(self._view, job)
 
     def blocker(self) -> JobRecord | None:
         if self._promise is None or len(self._waiting.entries) < 2:

@@ -17,9 +17,9 @@ from typing import Final, final
 
 from domain.fairshare import DEFAULT, Fairshare, ShareNode, Use, decayed
 from domain.job_states import JobState
+from projections.scheduling.pickers.ordered import GreedyPicker
 from projections.scheduling.pickers.protocol import PickerView
 from projections.scheduling.pickers.sharing import NOBODY, Account, Path, path_of, shares_of
-from projections.scheduling.pickers.waiting import Waiting, named_keys
 from projections.scheduling.records import JobRecord, QueueRecord
 
 EQUAL: Final = Fairshare(shares=(ShareNode(name=DEFAULT, shares=1),))
@@ -27,44 +27,30 @@ EQUAL: Final = Fairshare(shares=(ShareNode(name=DEFAULT, shares=1),))
 
 
 @final
-class FairsharePicker:
+class FairsharePicker(GreedyPicker):
     """
     Pick by dynamic priority.
 
     Equivalent to: return every ready job once, that of the account with the highest priority next.
-    Differs in: a job whose request proved impossible in this session, and for which nothing can
-    have changed since (``epoch_of``), isn't returned.
+    Differs in: a job that knows why it waits isn't returned when its request proved impossible in
+    this session, and nothing can have changed for it since (``epoch_of``).
     """
 
     name = "fairshare"
     version = 1
 
     def init(self, view: PickerView) -> None:
-        self._view = view
-        self._waiting = Waiting(view)
+        super().init(view)
         self._queues: dict[str, QueueRecord] = {}
         self._lists: list[Account] = []
         self._paths: dict[str, list[Account]] = {}
         self._current: JobRecord | None = None
-        self._proved: dict[str, int] = {}
-
-    def fini(self) -> None:
-        self._waiting = Waiting(self._view)
 
     # -- jobs come and go
 
     def on_queue_update(self, queue: QueueRecord) -> None:
         self._queues[queue.name] = queue
-        self._waiting.push_again(queue.name)
-
-    def on_job_push(self, job: JobRecord) -> None:
-        self._waiting.push(job)
-
-    def on_job_state_change(self, job: JobRecord) -> None:
-        self._waiting.drop(job)
-
-    def on_job_update(self, job: JobRecord) -> None:
-        self.on_job_push(job)
+        super().on_queue_update(queue)
 
     def on_run_end(self, job: JobRecord, now_us: int) -> None:
         """
@@ -85,9 +71,8 @@ class FairsharePicker:
     # -- a session
 
     def begin_session(self) -> None:
+        super().begin_session()
         self._current = None
-        # Nothing outlives a session but by events: one that decided nothing leaves no proof behind.
-        self._proved = {}
         trees: dict[str, Account] = {}
         self._paths = {}
         wanted = [entry for entry in self._waiting.entries if self._view.is_ready(entry.job)]
@@ -103,13 +88,6 @@ class FairsharePicker:
         self._lists = [trees[family] for family in ranked]
         for root in self._lists:
             root.begin()
-
-    def _may_succeed(self, job: JobRecord) -> bool:
-        if not self._view.is_ready(job):
-            return False
-        fingerprint = self._view.fingerprint_of(job)
-        is_proved = self._proved.get(fingerprint) == self._view.epoch_of(fingerprint)
-        return not (is_proved and self._view.knows_reasons(job))
 
     def _rank(self, family: str) -> tuple[int, int]:
         """
@@ -217,8 +195,7 @@ class FairsharePicker:
         root.take()
 
     def on_pend(self, job: JobRecord) -> None:
-        fingerprint = self._view.fingerprint_of(job)
-        self._proved[fingerprint] = self._view.epoch_of(fingerprint)
+        super().on_pend(job)
         self._root().take()
 
     def _root(self) -> Account:
@@ -232,7 +209,7 @@ class FairsharePicker:
         Return by name what gives the job that was just handed out its place: use over shares of
         each account on the way to its own, then the usual order.
         """
-        priority, *usual = named_keys(self._view, job)
+        priority, *usual = super().order_keys(job)
         accounts: list[tuple[str, int | str]] = []
         if self._current is job:
             path = self._path_of(self._rules_of(self._family_of(job.spec.queue)), job)
@@ -242,9 +219,6 @@ class FairsharePicker:
                 for name, account in zip(path, below, strict=True)
             ]
         return [priority, *accounts, *usual]
-
-    def blocker(self) -> JobRecord | None:
-        return None
 
 
 def document_of(family: str, path: Path) -> str:
@@ -273,5 +247,3 @@ def _along(root: Account, path: Path) -> list[Account]:
     for name in path:
         found.append(found[-1].below[name])
     return found
-
-

@@ -11,10 +11,9 @@ from heapq import heapify, heappop, heappush
 from typing import final
 
 from projections.scheduling.pickers.protocol import PickerView
-from projections.scheduling.pickers.waiting import named_keys
+from projections.scheduling.pickers.waiting import NO_PROOF, Key, key_of, named_keys, proof_of
 from projections.scheduling.records import JobRecord, QueueRecord
 
-Key = tuple[int, int, int, int, int, int, int]
 Entry = tuple[Key, JobRecord]
 Heap = list[Entry]
 
@@ -36,12 +35,7 @@ class _Order:
         the same job.
         """
         self._pushes += 1
-        queue, wish = self.view.queue_of(job).spec, job.spec.user_priority
-        priority = queue.priority
-        if queue.user_priority_max is not None:
-            wish = min(wish, queue.user_priority_max)
-        age = (job.queue_us, job.number, job.index)
-        key = (-priority, -wish, job.place, *age, self._pushes)
+        key = (*key_of(self.view, job), self._pushes)
         self.keys[job.stream] = key
         heappush(heap, (key, job))
 
@@ -321,7 +315,7 @@ class StrictFcfs:
         self._heap: Heap = []
         self._aside: Heap = []
         self._blocker: JobRecord | None = None
-        self._proved: tuple[str, str, int] = ("", "", -1)
+        self._proved = NO_PROOF
 
     def fini(self) -> None:
         self._heap.clear()
@@ -349,15 +343,11 @@ class StrictFcfs:
             if not self._view.is_ready(job):
                 self._aside.append(heappop(self._heap))
                 continue
-            if job.reason_set and self._proved == self._mark(job):
+            if job.reason_set and self._proved == proof_of(self._view, job):
                 self._blocker = job
                 return None
             return job
         return None
-
-    def _mark(self, job: JobRecord) -> tuple[str, str, int]:
-        fingerprint = self._view.fingerprint_of(job)
-        return job.stream, fingerprint, self._view.epoch_of(fingerprint)
 
     def on_dispatch(self, job: JobRecord) -> None:
         """
@@ -366,7 +356,7 @@ class StrictFcfs:
 
     def on_pend(self, job: JobRecord) -> None:
         self._blocker = job
-        self._proved = self._mark(job)
+        self._proved = proof_of(self._view, job)
 
     def end_session(self) -> None:
         for entry in self._aside:

@@ -12,10 +12,14 @@ from projections.scheduling.pickers.protocol import PickerView
 from projections.scheduling.records import JobRecord
 
 Key = tuple[int, ...]
+Proof = tuple[str, str, int]
+"""Of a job that couldn't be placed: its stream, what it asked for, and the epoch of that."""
+
 NAMES = ("queue_priority", "job_priority", "place", "queue_us", "job", "index")
 """What the parts of a key are; of the first two the high ones come first."""
 
 UNKNOWN = -1
+NO_PROOF: Proof = ("", "", -1)
 
 
 def key_of(view: PickerView, job: JobRecord) -> Key:
@@ -34,6 +38,14 @@ def named_keys(view: PickerView, job: JobRecord) -> list[tuple[str, int | str]]:
     """
     priority, wish, *rest = key_of(view, job)
     return list(zip(NAMES, (-priority, -wish, *rest), strict=True))
+
+
+def proof_of(view: PickerView, job: JobRecord) -> Proof:
+    """
+    Return what is proved when a job couldn't be placed: while it is the same, the job can't start.
+    """
+    fingerprint = view.fingerprint_of(job)
+    return job.stream, fingerprint, view.epoch_of(fingerprint)
 
 
 class Entry(NamedTuple):

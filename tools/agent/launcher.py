@@ -9,7 +9,6 @@ is told. What comes together is synced together.
 When it has no programs and its agent is gone for good, it ends: the journal has all that a later
 one needs.
 """
-# long: one program: what arrives, what ends and what is due meet in its one loop.
 
 from __future__ import annotations
 
@@ -19,12 +18,12 @@ import resource
 import selectors
 import signal
 import socket
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 
-from tools.agent import endings, families, locks, processes, sockets, spawn
+from tools.agent import endings, families, locks, processes, spawn
+from tools.agent.connections import AgentConnections, log
 from tools.agent.courses import LOST, Afterwards, Course, failed_before
 from tools.agent.files import WorkerFiles
 from tools.agent.messages import (
@@ -38,7 +37,6 @@ from tools.agent.messages import (
     StartRequest,
     ToLauncher,
     line_of,
-    to_launcher,
 )
 from tools.agent.spool import Spool
 
@@ -53,7 +51,6 @@ is (2 to 3 ms), serves all the ends of that time.
 """
 QUIT_S = 5.0
 """So long it tries to end what is left behind when it is told to quit."""
-LINE_BYTES_MAX = 1 << 26
 DEFAULT_KILL = ("SIGTERM", "SIGKILL")
 
 
@@ -73,10 +70,7 @@ class Launcher:
         self._alone_since_ns: int | None = None
         self._spool = Spool(files.spool)
         self._selector = selectors.DefaultSelector()
-        self._listener = sockets.listen(files.launcher_socket, backlog=8)
-        self._selector.register(self._listener, selectors.EVENT_READ, None)
-        self._received: dict[socket.socket, bytearray] = {}
-        self._listening: set[socket.socket] = set()
+        self._agents = AgentConnections(files.launcher_socket, self._selector)
         self._children: dict[int, AttemptKey] = {}
         self._courses: dict[AttemptKey, Course] = {}  # of attempts that aren't at their command yet
         self._afterwards = Afterwards()
@@ -113,7 +107,7 @@ class Launcher:
                 break
         # An agent that comes now finds nobody here, and starts another.
         self._selector.close()
-        self._listener.close()
+        self._agents.close()
         self._spool.close()
         if self._has_no_future:
             self._files.spool.unlink()
@@ -143,7 +137,7 @@ class Launcher:
             return False
         if not self._files.directory.is_dir():
             return True
-        if self._received or locks.is_locked(self._files.agent_lock):
+        if self._agents or locks.is_locked(self._files.agent_lock):
             self._alone_since_ns = None
             return False
         now_ns = time.monotonic_ns()
@@ -175,7 +169,7 @@ class Launcher:
                 # Its command never ran, and what was to run isn't known: the sweep ends the rest.
                 self._spool.put(failed_before(attempt.key, attempt.pre_exec_of, LOST))
             elif not is_same_boot or not self._adopt(attempt):
-                _log(f"the exit status of {attempt.job_id}, attempt {attempt.attempt}, is lost")
+                log(f"the exit status of {attempt.job_id}, attempt {attempt.attempt}, is lost")
                 self._spool.put(endings.lost(attempt))
         if not is_same_boot:
             self._spool.booted(now)
@@ -211,49 +205,12 @@ class Launcher:
         """
         Take what came on one descriptor, and return the whole messages among it.
         """
-        if key.fileobj is self._listener:
-            self._accept()
-        elif key.fileobj == self._wakeups:
+        if isinstance(key.fileobj, socket.socket):
+            return self._agents.read(key.fileobj)
+        if key.fileobj == self._wakeups:
             with suppress(BlockingIOError):
                 os.read(self._wakeups, 4096)
-        elif isinstance(key.fileobj, socket.socket):
-            return self._receive(key.fileobj)
         return []
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            connection, _ = self._listener.accept()
-            if sockets.peer_of(connection)[1] not in (os.geteuid(), 0):
-                connection.close()
-                return
-            connection.setblocking(True)
-            self._received[connection] = bytearray()
-            self._selector.register(connection, selectors.EVENT_READ, None)
-
-    def _receive(self, connection: socket.socket) -> list[tuple[socket.socket, ToLauncher]]:
-        try:
-            data = connection.recv(1 << 16)
-        except OSError:
-            data = b""
-        waiting = self._received[connection]
-        waiting += data
-        if not data or len(waiting) > LINE_BYTES_MAX:
-            self._drop(connection)
-            return []
-        *lines, rest = waiting.split(b"\n")
-        self._received[connection] = rest
-        try:
-            return [(connection, to_launcher(bytes(line))) for line in lines]
-        except (ValueError, KeyError, TypeError) as error:
-            _log(f"refused a line: {error!r}")
-            self._drop(connection)
-            return []
-
-    def _drop(self, connection: socket.socket) -> None:
-        self._selector.unregister(connection)
-        self._listening.discard(connection)
-        self._received.pop(connection, None)
-        connection.close()
 
     def _carry_out(self, asked: list[tuple[socket.socket, ToLauncher]]) -> None:
         """
@@ -269,7 +226,7 @@ class Launcher:
                 self._take_order(order)
             self._spool.forget(message.forget)
             if message.hello:
-                self._listening.add(connection)
+                self._agents.listen(connection)
                 self._greet(connection)
             if message.quit:
                 self._has_no_future = message.reset
@@ -344,7 +301,7 @@ class Launcher:
         greeting = FromLauncher(
             list(self._spool.attempts.values()), [], True, self._spool.last_order
         )
-        self._send(connection, line_of(greeting))
+        self._agents.send(connection, line_of(greeting))
 
     # -------------------------------------------------------------------------------- signals, ends
 
@@ -509,19 +466,7 @@ class Launcher:
             self._spool.sync()
         line = line_of(self._news)
         self._news = FromLauncher()
-        for connection in list(self._listening):
-            self._send(connection, line)
-
-    def _send(self, connection: socket.socket, line: bytes) -> None:
-        try:
-            connection.settimeout(5.0)
-            connection.sendall(line)
-        except OSError:
-            self._drop(connection)
-
-
-def _log(text: str) -> None:
-    print(f"launcher: {text}", file=sys.stderr, flush=True)  # noqa: T201 - its errors go to its log file
+        self._agents.tell(line)
 
 
 def main() -> int:

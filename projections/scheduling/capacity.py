@@ -209,8 +209,13 @@ class Capacity:
         self.changed += 1
 
     def _is_open(self, number: int) -> bool:
-        is_free = not self.exclusive[number] and number not in self.shut
-        return is_free and self.workers[number].takes_jobs
+        return not self.exclusive[number] and self.is_fit(number)
+
+    def is_fit(self, number: int) -> bool:
+        """
+        Say whether a host takes jobs if no exclusive job is on it.
+        """
+        return number not in self.shut and self.workers[number].takes_jobs
 
     def set_load(self, worker: WorkerRecord) -> None:
         """

@@ -227,7 +227,9 @@ class Ground:
         """
         capacity = self.capacity
         if relief.ended is not None:
-            self.takes = self.takes | (relief.ended & _fit(capacity))
+            self.takes = self.takes.copy()
+            for number in np.flatnonzero(relief.ended & ~self.takes).tolist():
+                self.takes[number] = capacity.is_fit(number)
             self._idle = capacity.used == relief.slots
         free = np.maximum(capacity.slots - capacity.used + relief.slots, 0)
         self.usable = np.where(self.takes, free, 0)
@@ -289,16 +291,3 @@ class Ground:
         for each in shared:
             self.left(each.resource)[each.pool] -= each.milli
             self._available.pop(each.resource, None)
-
-
-def _fit(capacity: Capacity) -> Mask:
-    """
-    Return which hosts would take jobs if no exclusive job were on them.
-    """
-    return np.array(
-        [
-            worker.takes_jobs and number not in capacity.shut
-            for number, worker in enumerate(capacity.workers)
-        ],
-        np.bool_,
-    )

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from domain.allocations import Allocation, HostRun, SharedAmount
+from domain.allocations import HostRun, SharedAmount
 from projections.scheduling.budgets import Budget
 from projections.scheduling.capacity import Capacity, Column, Mask
 from projections.scheduling.records import JobRecord
@@ -59,21 +59,7 @@ class Relief:
         ends for it.
         """
         self.give_slots(job)
-        if job.allocation is None:
-            return
-        released = self._capacity.released_by(job, everything=is_ended, with_units=is_ended)
-        if is_ended:
-            self._give_units(job.allocation)
-        for number, name, charged, unused in released:
-            self._add(name, number, charged, unused)
-        for each in job.allocation.shared:
-            if is_ended or each.resource in self._capacity.released:
-                self._add_shared(each)
-        limits, allocation = self._capacity.limits, job.allocation
-        for budget in limits.charged_to(job):
-            if is_ended or not budget.rule.counts_preempted:
-                taken = limits.taken_of(budget.rule, allocation.runs, allocation.shared)
-                self.headroom.append((budget, taken))
+        self._give_rest(job, is_ended=is_ended)
 
     def end(self, job: JobRecord) -> None:
         """
@@ -81,31 +67,38 @@ class Relief:
         where it had them alone.
         """
         self.give_slots(job)
-        allocation = job.allocation
-        if allocation is None:
+        if job.allocation is None:
             return
         if self.ended is None:
             self.ended = np.zeros(self._capacity.hosts, np.bool_)
-        self._give_units(allocation)
+        if job.allocation.is_exclusive:
+            for run in job.allocation.runs:
+                self.ended[run.first : run.first + run.hosts] = True
         given = self._capacity.released if job.is_aside else frozenset()
-        for number, name, charged, unused in self._capacity.released_by(
-            job, everything=True, with_units=True
-        ):
+        self._give_rest(job, is_ended=True, given=given)
+
+    def _give_rest(
+        self, job: JobRecord, *, is_ended: bool, given: frozenset[str] = frozenset()
+    ) -> None:
+        """
+        Give back what a job has beside slots, but for what it gave back already.
+        """
+        capacity, allocation = self._capacity, job.allocation
+        if allocation is None:
+            return
+        if is_ended:
+            self.units += [run for run in allocation.runs if run.instances]
+        released = capacity.released_by(job, everything=is_ended, with_units=is_ended)
+        for number, name, charged, unused in released:
             if name not in given:
                 self._add(name, number, charged, unused)
         for each in allocation.shared:
-            if each.resource not in given:
+            if each.resource not in given and (is_ended or each.resource in capacity.released):
                 self._add_shared(each)
-        if allocation.is_exclusive:
-            for run in allocation.runs:
-                self.ended[run.first : run.first + run.hosts] = True
-        limits = self._capacity.limits
-        for budget in limits.charged_to(job):
-            taken = limits.taken_of(budget.rule, allocation.runs, allocation.shared)
-            self.headroom.append((budget, taken))
-
-    def _give_units(self, allocation: Allocation) -> None:
-        self.units += [run for run in allocation.runs if run.instances]
+        for budget in capacity.limits.charged_to(job):
+            if is_ended or not budget.rule.counts_preempted:
+                taken = capacity.limits.taken_of(budget.rule, allocation.runs, allocation.shared)
+                self.headroom.append((budget, taken))
 
     def take_slots(self, slots: Column) -> None:
         """

@@ -17,6 +17,8 @@ from domain.errors import Refused
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
 from domain.windows import parse_windows
 from domain.workers import HostSettings
+from projections.scheduling.placement.ground import Ground
+from projections.scheduling.placement.relief import Relief
 from tests.builders import a_host, a_job, some_settings
 from tests.scenario import Scenario
 
@@ -675,6 +677,29 @@ def test_an_exclusive_job_needs_an_idle_host_and_closes_it(plain: bool) -> None:
     scenario.finish("B")
 
     assert ["C dispatched: h2*1"] == [words for words in scenario.session() if "C" in words]
+
+
+def test_hosts_are_open_behind_an_exclusive_job_only_as_far_as_they_take_jobs() -> None:
+    """
+    As if A and B had ended: the host of A is open; that of B was closed meanwhile, and C goes on.
+    What is only looked at changes nothing.
+    """
+    scenario = cluster(False, *({"name": f"h{number}", "slots": 4} for number in range(1, 5)))
+    for name, host in (("A", "h1"), ("B", "h2"), ("C", "h3")):
+        ask(scenario, name, hosts=host, exclusive=True)
+    ask(scenario, "D", hosts="h4")
+    scenario.session()
+    scenario.close("h2")
+    capacity = scenario.state.capacity
+    relief, ground = Relief(capacity), Ground(capacity)
+    relief.end(scenario.job("A"))
+    relief.end(scenario.job("B"))
+
+    ground.differ(relief)
+
+    assert [True, False, False, True] == ground.takes.tolist()
+    assert [4, 0, 0, 3] == ground.usable.tolist()
+    assert [False, False, False, True] == capacity.takes_jobs.tolist()
 
 
 # -------------------------------------------------------------------------------------- refusals

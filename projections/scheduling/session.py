@@ -151,7 +151,7 @@ class Session:
                 return
             if self._planner is not None or self._state.promised:
                 self._note_promises()
-            if self._left == left or not getattr(self._planner, "is_stepwise", False):
+            if self._left == left or self._planner is None or not self._planner.is_stepwise():
                 return
 
     def _try_jobs(self, picker: JobPicker) -> None:

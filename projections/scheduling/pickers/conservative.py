@@ -69,13 +69,6 @@ class Conservative(OrderedPicker):
         self._failed: set[tuple[str, tuple[KeptRun, ...]]] = set()
         self._proved = NO_PROOF
 
-    @property
-    def is_stepwise(self) -> bool:
-        """
-        Say whether what it promises depends on what it promised before: a session then asks again.
-        """
-        return self._ahead is None
-
     # -- a session
 
     def begin_session(self) -> None:
@@ -273,6 +266,9 @@ class Conservative(OrderedPicker):
             for entry in self._waiting.entries
             if entry.job.stream in self._starts
         }
+
+    def is_stepwise(self) -> bool:
+        return self._ahead is None
 
     def _reservation(self, entry: Entry, ahead: SlotsAhead) -> BackfillReservation:
         """

@@ -285,6 +285,9 @@ class Easy(OrderedPicker):
             return {}
         return {promise.job.stream: self._reservation(promise)}
 
+    def is_stepwise(self) -> bool:
+        return False
+
     def _reservation(self, promise: _Promise) -> BackfillReservation:
         """
         Return what is promised: as recorded, while that holds.

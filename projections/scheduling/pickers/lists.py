@@ -261,12 +261,12 @@ class PickerLists:
         planners = (listed.planner for listed in self._lists)
         return tuple(run for each in planners if each is not None for run in each.kept_from(job))
 
-    @property
     def is_stepwise(self) -> bool:
         """
         Say whether some list's promises depend on what it promised before.
         """
-        return any(getattr(listed.planner, "is_stepwise", False) for listed in self._lists)
+        planners = (listed.planner for listed in self._lists)
+        return any(each.is_stepwise() for each in planners if each is not None)
 
     def promises(self) -> dict[str, BackfillReservation]:
         """

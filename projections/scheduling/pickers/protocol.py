@@ -69,7 +69,6 @@ class PickerView(Protocol):
         """
         ...
 
-
     def now_us(self) -> int:
         """
         Return the session's time.
@@ -281,6 +280,13 @@ class Planner(Protocol):
     def promises(self) -> dict[str, BackfillReservation]:
         """
         Return what is promised at the end of a session, by stream, in the order of the jobs.
+        """
+        ...
+
+    def is_stepwise(self) -> bool:
+        """
+        Say whether what it has just promised depends on what it had promised before: the session
+        then begins again, until it promises nothing else.
         """
         ...
 

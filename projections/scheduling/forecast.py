@@ -198,5 +198,3 @@ def needs_of(hosts: int, runs: Sequence[HostRun]) -> tuple[Column, dict[str, Col
                 amounts[amount.resource] = np.zeros(hosts, np.int64)
             amounts[amount.resource][span] += amount.milli
     return slots, amounts
-
-

@@ -122,7 +122,7 @@ class Gathering:
         """
         request = self._state.request_of(job)
         ground = self._own_ground(job)
-        is_parallel = _tasks_of(request) > 1
+        is_parallel = self._state.least_slots(job) > 1
         room = self._most(request, ground) if is_parallel else None
         if room is not None:
             runs = room[0]
@@ -188,9 +188,3 @@ class Gathering:
         if forecast is None:
             forecast = self._forecasts.of(job)
         return None if forecast is None else forecast.start_us
-
-
-def _tasks_of(request: Request) -> int:
-    return min(sum(part.tasks_min for part in branch.parts) for branch in request.branches)
-
-

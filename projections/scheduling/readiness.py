@@ -79,19 +79,6 @@ def kept_back(state: State, job: JobRecord, now_us: int) -> PendReason | None:
     return None if verdict is Verdict.TRUE else PendReason(code=ReasonCode.JOB_DEPEND)
 
 
-def told_before_readiness(state: State, job: JobRecord) -> PendReason | None:
-    """
-    Return the cause that LSF tells before a begin time or a dependency: that the queue has no slot
-    left, or that its window closes too soon; None when neither holds.
-
-    Nothing is decided by it: it says what people are shown of a job that waits for more than one.
-    """
-    if state.bounds_nothing(job.spec):
-        return None
-    short = state.limits.short_of(state.request_of(job), range(QUEUE_RANK, QUEUE_RANK + 1))
-    return short or _closes_too_soon(state, job, state.session_us)
-
-
 def kept_from_starting(state: State, job: JobRecord, now_us: int) -> PendReason | None:
     """
     Return why a job that may be tried can't start now whatever the hosts have, None when it can.
@@ -163,7 +150,7 @@ def _too_late(state: State, job: JobRecord, now_us: int) -> PendReason | None:
     """
     Return why a job couldn't finish in time if it started now, None when it could.
     """
-    closes = _closes_too_soon(state, job, now_us)
+    closes = closes_too_soon(state, job, now_us)
     if closes is not None:
         return closes
     limit, deadline = state.run_limit_us(job), job.spec.deadline_us
@@ -172,7 +159,10 @@ def _too_late(state: State, job: JobRecord, now_us: int) -> PendReason | None:
     return None
 
 
-def _closes_too_soon(state: State, job: JobRecord, now_us: int) -> PendReason | None:
+def closes_too_soon(state: State, job: JobRecord, now_us: int) -> PendReason | None:
+    """
+    Return that the window of the job's queue closes before it would end, None when it doesn't.
+    """
     limit = state.run_limit_us(job)
     queue = state.queue_of(job).spec
     if queue.run_windows is not None and not queue.ignore_deadline and limit is not None:
@@ -201,21 +191,17 @@ def note_windows(state: State, now_us: int) -> bool:
     Returns:
         Whether that differs from the last session, so that jobs may start that couldn't before.
     """
-    queues = [
-        (name, queue)
-        for name, queue in state.stored.queues.items()
-        if queue.spec.run_windows is not None or queue.spec.dispatch_windows is not None
-    ]
-    if not queues and not state.windows_open:
+    if not (state.has_windows or state.windows_open):
         return False
+    queues = state.stored.queues
     run = {
         name: is_open(queue.spec.run_windows, now_us)
-        for name, queue in queues
+        for name, queue in queues.items()
         if queue.spec.run_windows is not None
     }
     both = {
         name: run.get(name, True) and is_open(queue.spec.dispatch_windows, now_us)
-        for name, queue in queues
+        for name, queue in queues.items()
         if queue.spec.dispatch_windows is not None
     }
     now_open = {**run, **both}

@@ -13,7 +13,7 @@ from domain.events.jobs import JobResumeOrdered
 from domain.job_states import JobState
 from projections.scheduling.capacity import Mask
 from projections.scheduling.holds import hold, holders_of, slots_of, victims_of
-from projections.scheduling.placement.ground import Ground
+from projections.scheduling.own_view import ground_of
 from projections.scheduling.placement.relief import Relief, shared_of
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
@@ -85,7 +85,7 @@ class Resumption:
             return False
         if (free < slots_of(self._state, victim.allocation))[self._hosts_of(victim)].any():
             return False
-        ground = _ground_of(state, relief)
+        ground = ground_of(state, relief)
         for number, name, charged, _ in capacity.released_by(victim):
             column = capacity.resources[name]
             held = relief.charged[name][number] if name in relief.charged else 0
@@ -117,9 +117,3 @@ class Resumption:
             attempt=victim.attempt, worker=worker.name, order_number=worker.last_order + 1
         )
         self._decide(victim.stream, event)
-
-
-def _ground_of(state: State, relief: Relief) -> Ground:
-    ground = Ground(state.capacity)
-    ground.differ(relief)
-    return ground

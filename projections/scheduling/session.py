@@ -131,7 +131,7 @@ class Session:
         """
         state, now_us = self._state, self._now_us
         state.session_us = now_us
-        changed = note_windows(state, now_us) if state.has_windows or state.windows_open else False
+        changed = note_windows(state, now_us)
         if state.timed_hosts:
             state.note_hosts(now_us)
         changed = changed or self._settings.preemption.opens_with_time

@@ -9,10 +9,11 @@ import numpy as np
 from domain.ids import queue_stream
 from domain.job_states import JobState
 from domain.reasons import PendReason, ReasonCode
+from projections.scheduling.budgets import QUEUE_RANK
 from projections.scheduling.capacity import Column, Mask
 from projections.scheduling.holds import slots_of
 from projections.scheduling.placement.shortages import spans_of, status_reasons
-from projections.scheduling.readiness import can_never_start, told_before_readiness
+from projections.scheduling.readiness import can_never_start, closes_too_soon
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 
@@ -95,11 +96,22 @@ def why_waiting(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, .
     recorded, or a cause that comes before it in LSF's order and holds too.
     """
     if job.stream in state.unready and state.is_ready(job):
-        sooner = told_before_readiness(state, job)
+        sooner = _told_before_readiness(state, job)
         if sooner is not None:
             return can_never_start(state, job), (sooner,)
     never, reasons = recorded_reasons(state, job)
     return never, _with_suspended(state, job, reasons)
+
+
+def _told_before_readiness(state: State, job: JobRecord) -> PendReason | None:
+    """
+    Return the cause that LSF tells before a begin time or a dependency: that the queue has no slot
+    left, or that its window closes too soon; None when neither holds.
+    """
+    if state.bounds_nothing(job.spec):
+        return None
+    short = state.limits.short_of(state.request_of(job), range(QUEUE_RANK, QUEUE_RANK + 1))
+    return short or closes_too_soon(state, job, state.session_us)
 
 
 def recorded_reasons(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, ...]]:

@@ -67,13 +67,6 @@ def shares_of(nodes: Sequence[ShareNode], path: Path) -> list[int]:
     return found
 
 
-def is_each(path: Path) -> bool:
-    """
-    Say whether the first node of a path is no account: each of its users has one of its own.
-    """
-    return len(path) == 2 and (path[0] == DEFAULT or path[0].endswith(EACH))
-
-
 class Account:
     """
     Hold one node: what it has used, and the jobs or the accounts below it.

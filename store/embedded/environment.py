@@ -40,11 +40,11 @@ from store.embedded.layout import (
     unmatched_names,
 )
 from store.embedded.marker import read_marker, write_marker
+from store.embedded.metas import is_blank
 from store.embedded.opening import ENGINE_LOCK_FILE, open_engine
 from store.embedded.preflight import (
     DATA_FILE,
     check_data_file,
-    is_blank,
     refuse_loose_permissions,
     refuse_network_file_system,
 )

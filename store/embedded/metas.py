@@ -26,6 +26,10 @@ _LEAF = 2
 _DEPTH_MAX = 16
 _READS_MAX = 10
 
+BLANK_BYTES_MAX = 64 << 10
+"""No creation writes more before the marker is there."""
+_BOTH_METAS_BYTES = 8192
+
 
 class MetaPage(NamedTuple):
     """
@@ -37,6 +41,19 @@ class MetaPage(NamedTuple):
     last_page: int
     transaction: int
     free_root: int
+
+
+def is_blank(data_file: Path) -> bool:
+    """
+    Say whether a data file is there and holds nothing, as after a power loss at its creation.
+    """
+    size = data_file.stat().st_size if data_file.exists() else BLANK_BYTES_MAX + 1
+    if size > BLANK_BYTES_MAX:
+        return False
+    head = data_file.read_bytes()[:_BOTH_METAS_BYTES]
+    # Both meta pages are written at the creation, and the engine takes no file without either.
+    half = _BOTH_METAS_BYTES // 2
+    return size < _BOTH_METAS_BYTES or not any(head[:half]) or not any(head[half:])
 
 
 def newest_meta(path: Path) -> MetaPage:

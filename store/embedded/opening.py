@@ -11,7 +11,8 @@ from functools import partial
 import lmdb
 
 from domain.errors import Corrupt, StoreUnavailable
-from store.embedded.preflight import BLANK_BYTES_MAX, DATA_FILE, is_read_only_medium
+from store.embedded.metas import BLANK_BYTES_MAX
+from store.embedded.preflight import DATA_FILE, is_read_only_medium
 from store.embedded.settings import Settings
 from store.os_errors import unavailable
 

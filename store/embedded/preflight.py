@@ -19,10 +19,6 @@ from store.os_errors import unavailable
 
 DATA_FILE = "data.mdb"
 
-BLANK_BYTES_MAX = 64 << 10
-"""No creation writes more before the marker is there."""
-BOTH_METAS_BYTES = 8192
-
 NETWORK_FILE_SYSTEMS = frozenset(
     "nfs nfs4 cifs smb3 smbfs ncpfs afs ceph lustre gpfs beegfs glusterfs pvfs2 orangefs 9p sshfs "
     "fuse fuse.sshfs fuse.glusterfs fuse.ceph fuse.s3fs fuse.rclone fuse.beegfs ocfs2 gfs gfs2 "
@@ -125,19 +121,6 @@ def file_system_of(directory: Path) -> str:
         if fields.split()[2] == wanted:
             return rest.split()[0]
     return ""
-
-
-def is_blank(data_file: Path) -> bool:
-    """
-    Say whether a data file is there and holds nothing, as after a power loss at its creation.
-    """
-    size = data_file.stat().st_size if data_file.exists() else BLANK_BYTES_MAX + 1
-    if size > BLANK_BYTES_MAX:
-        return False
-    head = data_file.read_bytes()[:BOTH_METAS_BYTES]
-    # Both meta pages are written at the creation, and the engine takes no file without either.
-    half = BOTH_METAS_BYTES // 2
-    return size < BOTH_METAS_BYTES or not any(head[:half]) or not any(head[half:])
 
 
 def is_read_only_medium(directory: Path) -> bool:

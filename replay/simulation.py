@@ -9,14 +9,13 @@ too at each moment that the core waits for. Log id and all bytes are a function 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
 from domain.amounts import MEM, Attribute, HostResource, InstanceUnit
-from domain.cluster import ClusterSettings, DefaultHostType
+from domain.cluster import ClusterSettings
 from domain.commands.jobs import SubmitJob
 from domain.commands.reports import (
     JobFinishedReport,
@@ -36,7 +35,7 @@ from domain.events.jobs import (
 from domain.ids import job_of_stream
 from domain.jobs import JobSpec
 from domain.queues import QueueSpec
-from domain.units import MILLI, MemoryUnit
+from domain.units import MILLI
 from projections.figures import Figures
 from projections.scheduling.core import Core
 from projections.scheduling.plugins import Plugins
@@ -45,6 +44,7 @@ from replay.cluster_spec import ClusterSpec, HostSpec
 from replay.engine import Engine, Log, Snapshots
 from replay.modelling import Modelling
 from replay.precedence import Precedence
+from replay.simulation_settings import QUEUE_SPEC
 from replay.waking import Waking
 from replay.workloads.details import UNKNOWN, id_word
 from replay.workloads.source import TraceJob, Workload
@@ -52,8 +52,6 @@ from replay.workloads.source import TraceJob, Workload
 SECOND_US: Final = 1_000_000
 COMMIT_EVENTS: Final = 8_192
 CODE_VERSION: Final = "0.1.0"
-QUEUE: Final = "normal"
-DAY_US: Final = 86_400 * SECOND_US
 KIB_MILLI: Final = 1_000
 STATUS_FAILED: Final = 0
 STATUS_CANCELLED: Final = 5
@@ -92,41 +90,6 @@ class SimulationResult:
     events: int
     sessions: int
     start_sum_s: int
-
-
-def simulation_settings(picker: str, allocators: tuple[str, ...]) -> ClusterSettings:
-    """
-    Return the settings of a simulated cluster; they are written to its log.
-    """
-    return ClusterSettings(
-        name="simulation",
-        default_queue=QUEUE,
-        picker=picker,
-        allocators=allocators,
-        session_interval_us=0,
-        session_max_decisions=1_000_000,
-        clean_period_us=3_600 * SECOND_US,
-        forget_batch=256,
-        key_retention_us=DAY_US,
-        snapshot_every_events=1_000_000,
-        default_host_type=DefaultHostType.ANY,
-        memory_unit=MemoryUnit.MB,
-        reserve_per_task=False,
-    )
-
-
-def log_id_of(workload: Workload, cluster: ClusterSpec, picker: str) -> str:
-    """
-    Return the id of a simulation's log: a function of the workload, the cluster and the policy.
-    """
-    digest = hashlib.sha256()
-    digest.update(repr((workload.name, workload.start_unix_s, cluster, picker)).encode())
-    jobs = workload.jobs
-    for column in (*jobs.columns(), jobs.submit_part_us, jobs.estimate_s, jobs.run_part_us):
-        digest.update(b"" if column is None else column.tobytes())
-    if jobs.details is not None:
-        digest.update(repr(jobs.details).encode())
-    return f"sim-{digest.hexdigest()[:32]}"
 
 
 class Simulation:
@@ -239,9 +202,7 @@ class Simulation:
         )
         self._accept(DefineCluster(settings=self._settings))
         for queue in self._queues():
-            spec = self._queue_specs.get(queue) or QueueSpec(
-                priority=30, description="all jobs of the workload", allows_exclusive=True
-            )
+            spec = self._queue_specs.get(queue) or QUEUE_SPEC
             self._accept(DefineQueue(queue=queue, spec=self._changes.queue(queue, spec)))
         for host in self._cluster.hosts:
             self._accept(

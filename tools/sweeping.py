@@ -8,7 +8,7 @@ hold only what is a function of the input, so that a sweep gives the same table 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -110,25 +110,30 @@ class Choices:
         ]  # fmt: skip
 
 
-def check_trials(trials: Iterable[Trial]) -> None:
+def check_trials(trials: Sequence[Trial]) -> None:
     """
-    Refuse what can't be run, before anything is.
+    Refuse what can't be run, before anything is: the last trial may begin after hours.
 
     Raises:
-        Refused: A picker, a setting or a load is none.
+        Refused: A picker, a setting, a load, a rule for estimates or a cluster is none.
     """
     from replay.branch_changes import Changes, parse_setting
+    from replay.cluster_file import cluster_of
     from replay.plugins import found_plugins
-    from replay.workloads.adjusting import parse_load
+    from replay.simulation_settings import checked_settings
+    from replay.workloads.adjusting import parse_estimates, parse_load
+    from replay.workloads.source import Header
 
     plugins = found_plugins()
     for trial in trials:
         parse_load(trial.load)
-        if trial.picker not in plugins.pickers:
-            rule = f"must be one of {', '.join(sorted(plugins.pickers))}"
-            raise Refused("--picker", rule, trial.picker)
+        if trial.estimates is not None:
+            parse_estimates(trial.estimates, trial.seed)
         changes = Changes(settings=tuple(map(parse_setting, trial.settings)))
-        changes.check_pickers(plugins)
+        checked_settings(trial.picker, plugins, changes)
+    for cluster in dict.fromkeys(trial.cluster for trial in trials):
+        if cluster is not None:
+            cluster_of(cluster, Header())
 
 
 # --------------------------------------------------------------------------------------- one trial

@@ -20,6 +20,7 @@ from replay.workloads.source import SECOND_US, Workload
 ESTIMATES = "--estimates"
 LOAD = "--load"
 HOW_ESTIMATES = "One of: requested, at-least-run, exact, times:F, random:F (F from 1 to 1000)."
+PLAIN_ESTIMATES = ("requested", "at-least-run", "exact")
 _factor = re.compile(r"(times|random):([0-9]{1,4}(?:\.[0-9]{1,3})?)")
 _MASK = 2**64 - 1
 FACTOR_MAX = 1000
@@ -74,6 +75,24 @@ def parse_load(text: str) -> Fraction:
     return load
 
 
+def parse_estimates(rule: str, seed: int | None) -> tuple[str, Fraction]:
+    """
+    Return what the scheduler is told of run times: a word, and a factor (1 where it has none).
+
+    Raises:
+        Refused: It is no rule, or chance is asked for without a seed.
+    """
+    if rule in PLAIN_ESTIMATES:
+        return rule, Fraction(1)
+    match = _factor.fullmatch(rule)
+    factor = Fraction(match[2]) if match else Fraction(0)
+    if match is None or not 1 <= factor <= FACTOR_MAX:
+        raise Refused(ESTIMATES, "must be a known rule", rule, HOW_ESTIMATES)
+    if match[1] == "random" and seed is None:
+        raise Refused("--seed", f"is needed for {ESTIMATES} {rule}: chance has no default")
+    return match[1], factor
+
+
 def _with_load(workload: Workload, load: Fraction) -> Workload:
     """
     Return the workload with its submissions nearer to the first one, or farther from it.
@@ -101,29 +120,25 @@ def _estimates(workload: Workload, rule: str, seed: int | None) -> Iterator[int]
     """
     jobs = workload.jobs
     pairs = zip(jobs.requested_s, jobs.run_s, strict=True)
-    if rule == "requested":
+    word, factor = parse_estimates(rule, seed)
+    if word == "requested":
         yield from jobs.requested_s
-    elif rule == "exact":
+    elif word == "exact":
         yield from jobs.run_s
-    elif rule == "at-least-run":
+    elif word == "at-least-run":
         yield from (max(requested, run) for requested, run in pairs)
     else:
-        yield from _scaled(jobs.run_s, rule, seed)
+        yield from _scaled(jobs.run_s, factor, seed if word == "random" else None)
 
 
-def _scaled(runs: array[int], rule: str, seed: int | None) -> Iterator[int]:
+def _scaled(runs: array[int], factor: Fraction, seed: int | None) -> Iterator[int]:
     """
-    Yield run times times a factor, rounded up: an estimate is never below the run time.
+    Yield run times times a factor, by chance one up to it when there is a seed, rounded up: an
+    estimate is never below the run time.
     """
-    match = _factor.fullmatch(rule)
-    factor = Fraction(match[2]) if match else Fraction(0)
-    if match is None or not 1 <= factor <= FACTOR_MAX:
-        raise Refused(ESTIMATES, "must be a known rule", rule, HOW_ESTIMATES)
-    if match[1] == "times":
+    if seed is None:
         yield from (-(-run * factor.numerator // factor.denominator) for run in runs)
         return
-    if seed is None:
-        raise Refused("--seed", f"is needed for {ESTIMATES} {rule}: chance has no default")
     extra = (factor - 1) / 2**64
     for run, chance in zip(runs, numbers_of(seed), strict=False):
         yield run + -(-run * extra.numerator * chance // extra.denominator)

@@ -15,7 +15,8 @@ from domain.events.workers import JobUsage
 from projections.scheduling.placement.runner import SERIAL
 from projections.scheduling.plugins import Plugins
 from replay.cluster_file import cluster_of
-from replay.simulation import Simulation, log_id_of, simulation_settings
+from replay.simulation import Simulation
+from replay.simulation_settings import log_id_of, simulation_settings
 from replay.workloads.source import Jobs
 from replay.workloads.swf import read_swf
 from store.log import EventLog

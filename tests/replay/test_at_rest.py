@@ -16,7 +16,8 @@ from domain.events.jobs import JobDispatched, JobStartPromised, JobSuspendOrdere
 from projections.scheduling.plugins import Plugins
 from replay.cluster_file import cluster_of
 from replay.engine import Engine
-from replay.simulation import Simulation, simulation_settings
+from replay.simulation import Simulation
+from replay.simulation_settings import simulation_settings
 from replay.verify import verify
 from replay.workloads.swf import read_swf
 from tests.replay.logs import ListLog

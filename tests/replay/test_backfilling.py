@@ -14,7 +14,8 @@ import pytest
 from domain.events.jobs import JobDispatched, JobStartPromised
 from replay.cluster_file import cluster_of, cluster_of_size
 from replay.modelling import Modelling
-from replay.simulation import Simulation, SimulationResult, log_id_of, simulation_settings
+from replay.simulation import Simulation, SimulationResult
+from replay.simulation_settings import log_id_of, simulation_settings
 from replay.verify import verify
 from replay.workloads.adjusting import Adjustments
 from replay.workloads.reading import read_workload

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from domain.envelope import Envelope
 from domain.events.jobs import JobDispatched, JobStartPromised
 from replay.cluster_spec import ClusterSpec, HostSpec
-from replay.simulation import Simulation, simulation_settings
+from replay.simulation import Simulation
+from replay.simulation_settings import simulation_settings
 from replay.verify import verify
 from replay.workloads.reading import read_workload
 from store.log import EventLog

@@ -17,7 +17,8 @@ from replay.at import ladder_of
 from replay.cluster_file import cluster_for
 from replay.modelling import Modelling
 from replay.recordings import record
-from replay.simulation import Simulation, log_id_of, simulation_settings
+from replay.simulation import Simulation
+from replay.simulation_settings import log_id_of, simulation_settings
 from replay.verify import verify
 from replay.workloads.reading import read_workload
 from store.log import EventLog

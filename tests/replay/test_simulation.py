@@ -19,7 +19,8 @@ from projections.figures import shown
 from projections.scheduling.core import Core
 from replay.cluster_file import cluster_of_size
 from replay.engine import Engine
-from replay.simulation import Simulation, SimulationResult, log_id_of, simulation_settings
+from replay.simulation import Simulation, SimulationResult
+from replay.simulation_settings import log_id_of, simulation_settings
 from replay.workloads.swf import read_swf
 from store.log import EventLog
 from tests.conftest import REPO

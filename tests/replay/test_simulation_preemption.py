@@ -20,7 +20,8 @@ from domain.preemption import OnPreempt
 from domain.queues import QueueSpec
 from replay.cluster_file import cluster_of
 from replay.modelling import Modelling
-from replay.simulation import Simulation, simulation_settings
+from replay.simulation import Simulation
+from replay.simulation_settings import simulation_settings
 from replay.workloads.adjusting import Adjustments
 from replay.workloads.reading import read_workload
 from tests.replay.logs import ListLog

@@ -14,7 +14,8 @@ from projections.scheduling.placement.runner import SERIAL
 from projections.scheduling.plugins import Plugins
 from replay.cluster_file import cluster_of
 from replay.modelling import Modelling
-from replay.simulation import Simulation, log_id_of, simulation_settings
+from replay.simulation import Simulation
+from replay.simulation_settings import log_id_of, simulation_settings
 from replay.workloads.adjusting import Adjustments
 from replay.workloads.reading import read_workload
 from replay.workloads.source import Workload

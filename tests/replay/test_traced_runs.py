@@ -15,7 +15,8 @@ from projections.scheduling.trace_session import Tracing
 from projections.scheduling.trace_store import TraceStore
 from replay.cluster_file import cluster_of
 from replay.recordings import record
-from replay.simulation import Simulation, log_id_of, simulation_settings
+from replay.simulation import Simulation
+from replay.simulation_settings import log_id_of, simulation_settings
 from replay.workloads.source import Jobs
 from replay.workloads.swf import read_swf
 from store.log import EventLog

@@ -15,7 +15,8 @@ from projections.scheduling.placement.plugins import Picked, View
 from projections.scheduling.plugins import Plugins
 from replay.at import Ladder
 from replay.cluster_file import cluster_of_size
-from replay.simulation import Simulation, simulation_settings
+from replay.simulation import Simulation
+from replay.simulation_settings import simulation_settings
 from replay.verify import verify
 from replay.workloads.swf import read_swf
 from store.log import EventLog

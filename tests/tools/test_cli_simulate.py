@@ -190,15 +190,19 @@ def test_a_log_is_never_written_over(capfd, workload, tmp_path):
         (["--picker", "nope"], "--picker: must be one of builtin_fcfs, "),
         (["--set", "queue.normal.picker=nope"], "--set picker: must be one of builtin_fcfs"),
         (["--set", "queue.colour=red"], "--set: must name a field"),
+        (["--set", "queue.priority=-1"], "--set priority: must be at least 0"),
+        (["--set", "cluster.forget_batch=x"], "--set forget_batch: must be a whole number"),
         (["--cluster", "0x4"], "--cluster hosts: must be from 1"),
         (["--cluster", "no-such-file"], "no-such-file"),
     ],
 )
-def test_a_wrong_option_is_refused_in_one_line(capfd, workload, arguments, message):
+def test_a_wrong_option_is_refused_in_one_line(capfd, workload, tmp_path, arguments, message):
     """
-    Field and rule are named, and nothing is simulated.
+    Field and rule are named, nothing is simulated, and no log is begun.
     """
-    assert 2 == main.run(["simulate", str(workload), *arguments])
+    kept = tmp_path / "kept"
+    assert 2 == main.run(["simulate", str(workload), *arguments, "--log", str(kept)])
+    assert not kept.exists()
 
     captured = capfd.readouterr()
     assert "" == captured.out

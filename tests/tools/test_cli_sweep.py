@@ -102,6 +102,11 @@ def test_the_table_shows_what_varies(place, capsys):
         ["--picker", "nobody"], ["--set", "queue.nothing=1"], ["--set", "queue.priority"],
         ["--load", "0"], ["--seed", "x"], ["--dask", "nonsense"], ["--cluster", "nowhere.conf"],
         ["--estimates", "guess"],
+        # The first value of each can be run.
+        ["--picker", "builtin_fcfs,nobody"], ["--load", "1,0"], ["--cluster", "2x2,nowhere.conf"],
+        ["--cluster", "2x2,0x1"], ["--estimates", "exact,guess"],
+        ["--estimates", "exact,random:2"], ["--set", "queue.priority=1,-1"],
+        ["--set", "cluster.session_max_decisions=5,x"], ["--set", "queue.picker=easy,nobody"],
     ],
 )  # fmt: skip
 def test_what_cannot_be_run_is_refused_before_anything_is(place, capsys, bad):

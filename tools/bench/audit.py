@@ -24,7 +24,8 @@ from projections.audit.report.figures import report_of
 from projections.audit.report.page import page
 from replay.at import ladder_of
 from replay.cluster_file import cluster_of
-from replay.simulation import Simulation, log_id_of, simulation_settings
+from replay.simulation import Simulation
+from replay.simulation_settings import log_id_of, simulation_settings
 from replay.workloads.swf import read_swf
 from store.log import EventLog
 from tools.bench import live

@@ -25,7 +25,7 @@ from domain.jobs import JobSpec
 from domain.queues import QueueSpec
 from projections.scheduling.core import Core
 from projections.scheduling.placement.runner import Placed, PlacementRunner
-from replay.simulation import QUEUE, simulation_settings
+from replay.simulation_settings import QUEUE, simulation_settings
 from tools.bench.frame import Figure, Reading
 
 WIDE_HOSTS = 10_000

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from replay.cluster_file import cluster_of_size
 from replay.engine import Engine
-from replay.simulation import Simulation, log_id_of, simulation_settings
+from replay.simulation import Simulation
+from replay.simulation_settings import log_id_of, simulation_settings
 from replay.workloads.source import Header, Jobs, LeftOut, Workload
 from store.log import EventLog
 from store.snapshots import SnapshotStore

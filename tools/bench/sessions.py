@@ -18,7 +18,7 @@ from pathlib import Path
 from domain.amounts import MEM, Amount
 from domain.commands import SubmitJob, WorkerReport
 from domain.jobs import JobSpec
-from replay.simulation import QUEUE
+from replay.simulation_settings import QUEUE
 from tools.bench.frame import Figure, Reading
 from tools.bench.placing import GIB_MILLI, SHAPES, Bench, shape
 

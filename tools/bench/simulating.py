@@ -15,7 +15,8 @@ from pathlib import Path
 
 from replay.cluster_file import cluster_of
 from replay.engine import Engine
-from replay.simulation import Simulation, log_id_of, simulation_settings
+from replay.simulation import Simulation
+from replay.simulation_settings import log_id_of, simulation_settings
 from replay.verify import verify
 from replay.workloads.swf import read_swf
 from store.log import EventLog

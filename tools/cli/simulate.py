@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, final
 
 import click
 
-from domain.errors import Refused
 from tools.cli.options import json_option
 from tools.cli.output import counted, note, say, say_json, show_duration, show_kib
 from tools.cli.temporary import temporary_directory
@@ -244,22 +243,17 @@ def simulated(
     Raises:
         Refused: The cluster, the picker or the place can't be used.
     """
-    from projections.scheduling.placement.runner import SERIAL
     from replay.cluster_file import cluster_for
     from replay.modelling import Modelling
     from replay.plugins import found_plugins
-    from replay.simulation import Simulation, log_id_of, simulation_settings
+    from replay.simulation import Simulation
+    from replay.simulation_settings import checked_settings, log_id_of
     from store.log import EventLog
 
     plugins = found_plugins()
-    if picker not in plugins.pickers:
-        raise Refused("--picker", f"must be one of {', '.join(sorted(plugins.pickers))}", picker)
-    changes.check_pickers(plugins)
+    settings = checked_settings(picker, plugins, changes)
     hosts = cluster_for(cluster, read)
     workload = Modelling(hosts).fitting(read)
-    # The chain is for jobs of more than one task; the serial one is always there beside it.
-    chain = tuple(name for name in plugins.allocators if name != SERIAL)
-    settings = changes.cluster(simulation_settings(picker, chain))
     log_id = log_id_of(workload, hosts, "; ".join((picker, *changes.texts())))
     with EventLog.create(place, log_id=log_id) as log, _bar(workload, shown=shown) as step:
         began_ns = time.perf_counter_ns()

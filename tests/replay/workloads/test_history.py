@@ -11,7 +11,8 @@ import pytest
 from replay.cluster_file import cluster_for, cluster_of
 from replay.modelling import Modelling
 from replay.recordings import open_history, record
-from replay.simulation import Simulation, log_id_of, simulation_settings
+from replay.simulation import Simulation
+from replay.simulation_settings import log_id_of, simulation_settings
 from replay.workloads.adjusting import Adjustments
 from replay.workloads.history import is_history
 from replay.workloads.reading import read_workload

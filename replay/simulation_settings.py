@@ -1,0 +1,78 @@
+"""
+The cluster that a simulation sets up, and the id of its log: functions of what it is given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from domain.cluster import ClusterSettings, DefaultHostType
+from domain.errors import Refused
+from domain.queues import QueueSpec
+from domain.units import MemoryUnit
+from projections.scheduling.placement.runner import SERIAL
+from projections.scheduling.plugins import Plugins
+from replay.branch_changes import Changes
+from replay.cluster_spec import ClusterSpec
+from replay.workloads.source import Workload
+
+SECOND_US: Final = 1_000_000
+DAY_US: Final = 86_400 * SECOND_US
+QUEUE: Final = "normal"
+QUEUE_SPEC: Final = QueueSpec(
+    priority=30, description="all jobs of the workload", allows_exclusive=True
+)
+
+
+def simulation_settings(picker: str, allocators: tuple[str, ...]) -> ClusterSettings:
+    """
+    Return the settings of a simulated cluster; they are written to its log.
+    """
+    return ClusterSettings(
+        name="simulation",
+        default_queue=QUEUE,
+        picker=picker,
+        allocators=allocators,
+        session_interval_us=0,
+        session_max_decisions=1_000_000,
+        clean_period_us=3_600 * SECOND_US,
+        forget_batch=256,
+        key_retention_us=DAY_US,
+        snapshot_every_events=1_000_000,
+        default_host_type=DefaultHostType.ANY,
+        memory_unit=MemoryUnit.MB,
+        reserve_per_task=False,
+    )
+
+
+def checked_settings(picker: str, plugins: Plugins, changes: Changes) -> ClusterSettings:
+    """
+    Return the settings of a simulated cluster with changes, before anything is written.
+
+    Raises:
+        Refused: Nobody knows the picker, or a cluster or queue can't have what is set.
+    """
+    if picker not in plugins.pickers:
+        raise Refused("--picker", f"must be one of {', '.join(sorted(plugins.pickers))}", picker)
+    changes.check_pickers(plugins)
+    for setting in changes.settings:
+        if setting.kind == "queue":
+            changes.queue(setting.name, QUEUE_SPEC)
+    # The chain is for jobs of more than one task; the serial one is always there beside it.
+    chain = tuple(name for name in plugins.allocators if name != SERIAL)
+    return changes.cluster(simulation_settings(picker, chain))
+
+
+def log_id_of(workload: Workload, cluster: ClusterSpec, picker: str) -> str:
+    """
+    Return the id of a simulation's log: a function of the workload, the cluster and the policy.
+    """
+    digest = hashlib.sha256()
+    digest.update(repr((workload.name, workload.start_unix_s, cluster, picker)).encode())
+    jobs = workload.jobs
+    for column in (*jobs.columns(), jobs.submit_part_us, jobs.estimate_s, jobs.run_part_us):
+        digest.update(b"" if column is None else column.tobytes())
+    if jobs.details is not None:
+        digest.update(repr(jobs.details).encode())
+    return f"sim-{digest.hexdigest()[:32]}"

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, final
 
-from domain.envelope import Envelope, Stamped
+from domain.envelope import Envelope
 from domain.errors import Refused
 from domain.events.jobs import JobDispatched
 from domain.events.session import SessionHeld
@@ -32,7 +32,7 @@ from replay.debugger.breakpoints import Streams, array_of, parse_selector
 from replay.debugger.cursor import Cursor
 from replay.debugger.files import OpenFiles
 from replay.debugger.show import Units, columns
-from replay.retrace import OTHERWISE
+from replay.retrace import hold_again, step_at
 from replay.trace_words import outcome_text, trace_lines
 
 Lines = Iterator[str]
@@ -107,10 +107,8 @@ class Traces:
         self._tracing = Tracing(TraceSettings(), self.store, self._write, is_replay=True)
         self._core: Core | None = None
         self._position = 0
-        self._number = 0
-        self._made: list[Stamped] = []
+        self._held = 0
         self._differs: dict[int, str] = {}
-        self._traced = 0
         self._failed = ""
         cursor.on_event = self._before
 
@@ -123,47 +121,29 @@ class Traces:
         if self.asked is None:
             return
         if self._position != envelope.position - 1:
-            self._core, self._made = None, []
+            self._core = None
         self._position = envelope.position
         if type(envelope.event) is SessionHeld:
             self._hold(envelope)
-        if self._made:
-            self._compare(envelope)
-        elif self._core is not None:
+        elif self._core is not None and envelope.position > self._held:
             self._core.apply(envelope.stamped())
 
     def _hold(self, envelope: Envelope) -> None:
         """
-        Hold a session that was recorded again; what it decides is compared as the log goes on.
+        Hold a session that was recorded again; when it decides as it was, the core is ahead of the
+        cursor then, right behind the whole step.
         """
         cursor = self._cursor
         core = self._core or Core.restore(cursor.core.snapshot(), cursor.plugins)
-        self._number = cursor.core.state.stored.session_number + 1
-        self._differs.pop(self._number, None)
-        self._core, self._made = core, []
-        core.tracing = self._tracing
-        try:
-            self._made = core.session(envelope.time_us)[::-1]
-        except Exception as error:  # noqa: BLE001 - somebody's plug-in, or an altered log: it is told
-            self._differ(f"the session fails now: {type(error).__name__}: {error}")
-            return
-        if not self._made:
-            self._differ(OTHERWISE)
-
-    def _compare(self, envelope: Envelope) -> None:
-        """
-        Compare a recorded event of a session with what was decided now.
-        """
-        is_same = self._made.pop() == envelope.stamped()
-        if not is_same or envelope.ends_step != (not self._made):
-            self._differ(OTHERWISE)
-
-    def _differ(self, why: str) -> None:
-        self._differs[self._number] = why
-        self._core, self._made = None, []
+        number = cursor.core.state.stored.session_number + 1
+        step = step_at(cursor.log, envelope.position, cursor.head)
+        difference = hold_again(core, step, self._tracing)
+        self._core, self._held = (None if difference else core), step[-1].position
+        self._differs.pop(number, None)
+        if difference:
+            self._differs[number] = difference
 
     def _write(self, trace: DecisionTrace) -> None:
-        self._traced += 1
         file = self._files.get(FILE)
         if file is None:
             return
@@ -203,7 +183,7 @@ class Traces:
         self._tracing.settings = asked.settings()
 
     def _turn_off(self) -> None:
-        self.asked, self._core, self._made = None, None, []
+        self.asked, self._core = None, None
         self._files.close(FILE)
 
     def _status(self) -> Lines:

@@ -41,6 +41,7 @@ class Forecasts:
     def __init__(self, state: State, runner: PlacementRunner) -> None:
         self._state = state
         self._runner = runner
+        self._ahead: SlotsAhead | None = None
 
     def of(
         self, job: JobRecord, beside: tuple[KeptRun, ...] = (), hosts: Mask | None = None
@@ -102,7 +103,10 @@ class Forecasts:
             return None
         if kept_from_starting(state, job, state.session_us) is not None:
             return None
-        return SlotsAhead(state.capacity, state.live, state.releases)
+        if self._ahead is None:
+            # It sees the state as it is whenever it is asked.
+            self._ahead = SlotsAhead(state.capacity, state.live, state.releases)
+        return self._ahead
 
     def kept_for(self, wanted: Wanted) -> tuple[KeptRun, ...] | None:
         """

@@ -4,9 +4,10 @@ What is foreseen of a pending job's start: a moment and hosts, or free slots by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +23,12 @@ Release = tuple[int, int, int, int, str]
 
 Wanted = Sequence[tuple[int, tuple[KeptRun, ...]]]
 """Hosts that are wanted, with the moments from which on."""
+
+Stretch = tuple[int, int, int]
+"""Neighbours with equal slots: the first host, the one after the last, the slots of each."""
+
+FREE_AT_ONCE: Final = 256
+"""So many hosts are looked at together for free slots."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -54,6 +61,9 @@ class Forecast:
 class SlotsAhead:
     """
     Hold the free slots by time, for a job that needs nothing but slots, anywhere.
+
+    Where they are is worked out by stretches of hosts. Equivalent to: add up what each host has
+    left and gets back. Hosts may be many, what is promised on them is little.
 
     Args:
         capacity: What is free now; read, never changed.
@@ -102,39 +112,104 @@ class SlotsAhead:
         Return where so many slots will be free at a moment: on hosts that are in use until then
         first, on free ones last.
         """
-        soon, kept = self._split(slots, start_us)
-        return kept_of(soon + kept, {})
+        soon, missing = _first_of(_added_up(self._given_back(start_us)), slots)
+        return _runs_of([*soon, *self._last_free(missing)])
 
     def kept(self, slots: int, start_us: int) -> tuple[KeptRun, ...]:
         """
         Return which of those must be kept free from now on.
         """
-        return kept_of(self._split(slots, start_us)[1], {})
-
-    def _split(self, slots: int, start_us: int) -> tuple[Column, Column]:
-        given = self._given_back(start_us)
-        soon = np.clip(slots - (np.cumsum(given) - given), 0, given)
-        free = self._capacity.usable[::-1]
-        missing = slots - int(soon.sum())
-        kept = np.clip(missing - (np.cumsum(free) - free), 0, free)[::-1]
-        return soon, kept
+        return _runs_of(self._last_free(_first_of(_added_up(self._given_back(start_us)), slots)[1]))
 
     def still_hold(self, runs: Sequence[KeptRun], start_us: int) -> bool:
         """
         Say whether these slots will all be free at a moment.
         """
-        free = self._given_back(start_us) + self._capacity.usable
-        return all((free[run.first : run.first + run.hosts] >= run.slots).all() for run in runs)
+        wanted = [(run.first, run.first + run.hosts, run.slots) for run in runs]
+        given = [(first, stop, -slots) for first, stop, slots in self._given_back(start_us)]
+        usable = self._capacity.usable
+        return all(
+            min(usable[first:stop].tolist()) >= short
+            for first, stop, short in _added_up([*wanted, *given])
+            if short > 0
+        )
 
-    def _given_back(self, start_us: int) -> Column:
-        given = np.zeros(self._capacity.hosts, np.int64)
+    def _given_back(self, start_us: int) -> list[Stretch]:
+        """
+        Return what each running job has given back by a moment.
+        """
+        found: list[Stretch] = []
         for release in self._releases:
             if release[0] > start_us:
                 break
             allocation = self._live[release[4]].allocation
-            for run in allocation.runs if allocation is not None else ():
-                given[run.first : run.first + run.hosts] += run.tasks
-        return given
+            runs = allocation.runs if allocation is not None else ()
+            found += [(run.first, run.first + run.hosts, run.tasks) for run in runs]
+        return found
+
+    def _last_free(self, slots: int) -> list[Stretch]:
+        """
+        Return so many of the slots that are free now, on the last hosts that have any.
+        """
+        found: list[Stretch] = []
+        stop = self._capacity.hosts
+        while slots > 0 and stop > 0:
+            begin = max(0, stop - FREE_AT_ONCE)
+            for place, free in enumerate(reversed(self._capacity.usable[begin:stop].tolist()), 1):
+                if free > 0 and slots > 0:
+                    found.append((stop - place, stop - place + 1, min(free, slots)))
+                    slots -= free
+            stop = begin
+        return found
+
+
+def _first_of(stretches: Sequence[Stretch], slots: int) -> tuple[list[Stretch], int]:
+    """
+    Return so many slots of the first hosts, and how many of them there weren't.
+    """
+    found: list[Stretch] = []
+    for first, stop, each in stretches:
+        whole, rest = divmod(slots, each)
+        whole = min(whole, stop - first)
+        if whole:
+            found.append((first, first + whole, each))
+        if rest and first + whole < stop:
+            found.append((first + whole, first + whole + 1, rest))
+            return found, 0
+        slots -= whole * each
+        if not slots:
+            break
+    return found, slots
+
+
+def _added_up(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """
+    Return disjoint stretches of hosts in order, each with what all together have there; neighbours
+    differ, and none is empty.
+    """
+    changes: dict[int, int] = {}
+    for first, stop, slots in stretches:
+        changes[first] = changes.get(first, 0) + slots
+        changes[stop] = changes.get(stop, 0) - slots
+    found: list[Stretch] = []
+    begin = total = 0
+    for place in sorted(changes):
+        change = changes[place]
+        if change:
+            if total:
+                found.append((begin, place, total))
+            begin, total = place, total + change
+    return found
+
+
+def _runs_of(stretches: Iterable[Stretch]) -> tuple[KeptRun, ...]:
+    """
+    Return the same as it is recorded.
+    """
+    return tuple(
+        KeptRun.sure(first=first, hosts=stop - first, slots=slots)
+        for first, stop, slots in _added_up(stretches)
+    )
 
 
 def kept_of(slots: Column, amounts: Mapping[str, Column]) -> tuple[KeptRun, ...]:

@@ -471,7 +471,9 @@ class Session:
                 self._decided(job.stream, JobStartPromised(reservation=None))
         for stream, reservation in found.items():
             job = state.stored.jobs[stream]
-            if stream not in state.gatherers and job.promise != reservation:
+            if job.promise is reservation or stream in state.gatherers:
+                continue
+            if job.promise != reservation:
                 self._decided(stream, JobStartPromised.sure(reservation=reservation))
 
     def _note_blocker(self) -> None:

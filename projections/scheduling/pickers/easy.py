@@ -133,33 +133,36 @@ class Easy(OrderedPicker):
             if not self._view.is_ready(job):
                 self._place += 1
                 continue
-            if job.reason_set and self._is_short(entry):
-                self._look_ahead(entry)
-                if self._promise is not None:
-                    return None
-                continue
+            if job.reason_set:
+                is_short, ahead = self._is_short(entry)
+                if is_short:
+                    self._look_ahead(entry, ahead)
+                    if self._promise is not None:
+                        return None
+                    continue
             self._current = entry
             return job
         self._is_through = True
         return None
 
-    def _is_short(self, entry: Entry) -> bool:
+    def _is_short(self, entry: Entry) -> tuple[bool, SlotsAhead | None]:
         """
         Say whether a job is known not to start now, and its reasons to be as they were: nothing has
-        become free, or too few slots where these alone count.
+        become free, or too few slots where these alone count. Return the slots ahead beside, as
+        far as they were looked at.
         """
         proof = proof_of(self._view, entry.job)
         if self._proved == proof:
-            return True
+            return True, None
         is_same = self._proved[:2] == proof[:2] and self._seen == self._view.hosts_changed()
         ahead = self._view.slots_ahead(entry.job) if is_same else None
-        return ahead is not None and ahead.free < entry.slots
+        return ahead is not None and ahead.free < entry.slots, ahead
 
-    def _look_ahead(self, entry: Entry) -> None:
+    def _look_ahead(self, entry: Entry, ahead: SlotsAhead | None = None) -> None:
         """
         Promise a start to a job that can't start now, or pass it over where none is foreseen.
         """
-        ahead = self._view.slots_ahead(entry.job)
+        ahead = ahead or self._view.slots_ahead(entry.job)
         if ahead is not None:
             first = ahead.first(entry.slots)
             if first is not None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from domain.errors import Refused
-from domain.jobs import EnvironmentVariable, JobLimits, JobSpec, PreExecOf, Program
+from domain.jobs import EnvironmentVariable, ExitRules, JobLimits, JobSpec, PreExecOf, Program
 from domain.profiles import ProfileSpec
 from domain.queues import QueueSpec
 from domain.resources import BUILT_IN_ONLY, Catalogue
@@ -55,9 +55,7 @@ def around(profile: ProfileSpec | None, queue: QueueSpec, program: Program | Non
         profile.post_exec if profile else "",
         queue.post_exec,
     )
-    return Around(
-        tuple(each for each in before if each[1]), tuple(filter(None, after)), queue.nice
-    )
+    return Around(tuple(each for each in before if each[1]), tuple(filter(None, after)), queue.nice)
 
 
 # ------------------------------------------------------------------------------------- requirement
@@ -120,10 +118,10 @@ def _with_profile(spec: JobSpec, profile: ProfileSpec) -> JobSpec:
         changes.update(tasks_min=tasks[0], tasks_max=tasks[1], names_tasks=True)
     for name, mark in (
         ("run_limit_us", profile.run_limit_mark),
-        ("exits", profile.exits_mark),
         ("rerunnable", profile.rerunnable_mark),
     ):
         changes[name] = _one(getattr(spec, name), getattr(profile, name), mark)
+    changes["exits"] = _exits(spec.exits, profile.exits, profile.exits_mark)
     if profile.limits is not None:
         changes["limits"] = _limits(spec.limits, profile.limits, profile.limits_mark)
     if profile.env and spec.program is not None:
@@ -136,6 +134,24 @@ def _one(own: T | None, theirs: T | None, mark: Mark) -> T | None:
     Return the value that holds: the job's own where it has one and may.
     """
     return theirs if theirs is not None and (own is None or mark is Mark.FIXED) else own
+
+
+def _exits(own: ExitRules | None, theirs: ExitRules | None, mark: Mark) -> ExitRules | None:
+    """
+    Return what exit values mean: which put a job back, which are a success, and how often it goes
+    back, each from whoever says it.
+    """
+    if own is None or theirs is None:
+        return own or theirs
+    first, second = (theirs, own) if mark is Mark.FIXED else (own, theirs)
+    back = first if first.requeue or first.exclude else second
+    most = second.requeue_max if first.requeue_max is None else first.requeue_max
+    return ExitRules(
+        requeue=back.requeue,
+        exclude=back.exclude,
+        success=first.success or second.success,
+        requeue_max=most,
+    )
 
 
 def _limits(own: JobLimits | None, theirs: JobLimits, mark: Mark) -> JobLimits:
@@ -170,8 +186,8 @@ def _with_queue(spec: JobSpec, queue: QueueSpec) -> JobSpec:
         changes.update(tasks_min=least, tasks_max=most)
     if spec.run_limit_us is None and queue.run_limit_default_us is not None:
         changes["run_limit_us"] = queue.run_limit_default_us
-    if spec.exits is None and queue.exits is not None:
-        changes["exits"] = queue.exits
+    if queue.exits is not None:
+        changes["exits"] = _exits(spec.exits, queue.exits, Mark.DEFAULT)
     if spec.rerunnable is None and queue.rerunnable:
         changes["rerunnable"] = True
     if queue.job_limits_default is not None or queue.job_limits_max is not None:

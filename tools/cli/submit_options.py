@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from domain.errors import Refused
+from domain.exit_values import parse_requeue_values
 from tools.cli.client import Json
 
 Command = Callable[..., Any]
@@ -38,7 +39,7 @@ _OPTIONS = (
     click.option("-r", "is_rerunnable", is_flag=True, help="Start it anew when its host is lost."),
     click.option("-Q", "requeue", metavar="CODES",
                  help='Put it back when it ends with these exit codes: "99 EXCLUDE(20)" (and avoid '
-                      "the host)."),
+                      'the host), or "all ~1" (any but 0 and 1).'),
     click.option("-sp", "--sp", "priority", type=click.IntRange(min=0), metavar="NUMBER",
                  help="Its priority among the jobs of its queue."),
     click.option("-We", "estimate", metavar="[HOURS:]MINUTES",
@@ -112,20 +113,10 @@ def _host(word: str) -> Json:
 
 def _exits(text: str) -> Json:
     """
-    Return exit codes that put a job back: "99 100 EXCLUDE(20 21)".
+    Return exit values that put a job back: "99 100 EXCLUDE(20 21)", "all ~1".
     """
-    found: dict[str, list[int]] = {"requeue": [], "exclude": []}
-    into = "requeue"
-    for word in text.replace("(", " ( ").replace(")", " ) ").split():
-        if word.upper() == "EXCLUDE":
-            into = "exclude"
-        elif word == ")":
-            into = "requeue"
-        elif word.isdecimal() and int(word) <= 255:
-            found[into].append(int(word))
-        elif word != "(" or into != "exclude":
-            raise Refused("-Q", 'must be codes from 0 to 255 such as "99 EXCLUDE(20)"', text)
-    return dict(found)
+    requeue, exclude = parse_requeue_values(text, field="-Q")
+    return {"requeue": list(requeue), "exclude": list(exclude)}
 
 
 def parse_run_limit(text: str, field: str = "-W") -> int:

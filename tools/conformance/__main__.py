@@ -25,6 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
         vectors = load(asked.file)
     except Refused as refused:
         sys.stderr.write(f"{refused}\n")
+        _summary([])
         return Refused.exit_status
     outcomes = [
         outcome
@@ -34,7 +35,11 @@ def main(arguments: list[str] | None = None) -> int:
     ]
     for outcome in outcomes:
         _report(outcome)
-    return _summary(outcomes)
+    if outcomes:
+        return _summary(outcomes)
+    sys.stderr.write("nothing was run: no vector of the file is of that kind or id\n")
+    _summary(outcomes)
+    return Refused.exit_status
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,6 +4,8 @@ Run vectors about the names of arrays: ``name[list]%k``.
 
 from __future__ import annotations
 
+from typing import Final
+
 from domain.arrays import INDEX_MAX_DEFAULT, parse_job_name
 from domain.errors import Refused
 from tools.conformance.values import (
@@ -17,6 +19,9 @@ from tools.conformance.values import (
     text_of,
     whole_of,
 )
+
+LIMIT: Final = ("limit", "slot_limit", "max_running", "job_limit", "k")
+COUNT: Final = ("count", "size", "n", "n_elements", "njobs", "NJOBS")
 
 
 def differences(vector: Vector) -> list[str]:
@@ -45,14 +50,15 @@ def differences_of(case: Fields) -> list[str]:
         "name": name,
         "elements": indices,
         "indices": indices,
-        "count": len(indices),
-        "size": len(indices),
-        "limit": None if array is None else array.started_max,
+        **dict.fromkeys(LIMIT, None if array is None else array.started_max),
+        **dict.fromkeys(COUNT, len(indices)),
     }
     differ = []
     for key, expected in expect.items():
         if key not in found:
             raise Malformed(f"nothing is known of expecting {key!r}")
         wanted = list(items_of(expected)) if isinstance(expected, list) else expected
+        if isinstance(found[key], list) and isinstance(expected, str):
+            wanted = [int(each) for each in expected.replace(",", " ").split()]
         differ += differing(key, wanted, found[key])
     return differ

@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from tools.conformance import array_names, dependencies
+from tools.conformance.actions import Arrivals, carry_out
+from tools.conformance.brief import brief_actions
 from tools.conformance.core_trial import CoreTrial
 from tools.conformance.features import refuse_left_out
 from tools.conformance.observed import compare
-from tools.conformance.schedule import MakeTrial, with_defaults
+from tools.conformance.schedule import JOB_FIELDS, MakeTrial, with_defaults
 from tools.conformance.trial import NotYet, Trial
 from tools.conformance.values import (
     Fields,
@@ -29,7 +31,10 @@ from tools.conformance.values import (
 
 Run = Callable[[Vector], list[str]]
 
-UNTIL_NEXT_CYCLE: Final = frozenset({"JOB_NEW", "JOB_REQUEUED", "JOB_SWITCH", "JOB_MODIFY"})
+UNTIL_NEXT_CYCLE: Final = frozenset(
+    {"JOB_NEW", "JOB_REQUEUED", "JOB_SWITCH", "JOB_MODIFY", "USER_RESUME", "SBD_JOB_REQUEUE",
+     "USER_STOP", "ADMIN_STOP"}
+)  # fmt: skip
 """Reasons that hold until the next cycle: it isn't held before they are looked at."""
 
 SEEN_ELSEWHERE: Final = frozenset({"killed_at", "hold_variant", "position"})
@@ -37,8 +42,6 @@ SWITCHED_AT: Final = 7
 """A later minute than that of the submission, so that it shows whether a switch counts as one."""
 
 """Expectations that aren't looked at once everything has happened."""
-
-NOT_ACTIONS: Final = frozenset({"by", "at", "expect", "cycle"})
 
 
 def differences(vector: Vector) -> list[str]:
@@ -70,39 +73,39 @@ def differences_with(vector: Vector, make_trial: MakeTrial) -> list[str]:
 
 def _with_one_job(case: Fields) -> Fields:
     """
-    Return a case with the one job, running or not, that brief cases are about.
+    Return a case with the one job, in the state that is said, that brief cases are about.
     """
-    if "running" in case or "jobs" in case:
+    if "running" in case or "jobs" in case or "suspended" in case:
         return with_defaults({"jobs": [], **case})
     ended = next(
         (name for name in ("exit_code", "signal", "pre_exec_exit", "over") if name in case), None
     )
-    is_running = ended is not None or case.get("state") == "RUN"
-    job: Fields = {name: case[name] for name in ("n", "q", "W") if name in case}
+    state = text_of(case.get("state") or ("PEND" if ended is None else "RUN"))
+    job: Fields = {name: case[name] for name in JOB_FIELDS if name in case}
     if "over" in case:
         job = {**job, "over": case["over"]}
     if "from" in case:
         job = {**job, "q": case["from"]}
-    if not is_running:
+    if state == "PSUSP":
+        job = {**job, "hold": True}
+    if state in {"PEND", "PSUSP"}:
         return with_defaults({**case, "jobs": [{"id": "J", **job}]})
-    filled = {
-        **case,
-        "jobs": [],
-        "running": [{"id": "J", "alloc": {case.get("host", "h1"): 1}, **job}],
-    }
-    return with_defaults(filled)
+    if state not in {"RUN", "USUSP", "SSUSP"}:
+        raise Malformed(f"a job can't be {state} from the beginning")
+    where = "running" if state == "RUN" else "suspended"
+    more = {"by": "preemption" if state == "SSUSP" else "user"} if state != "RUN" else {}
+    placed = {"id": "J", "alloc": {case.get("host", "h1"): job.get("n", 1)}, **job, **more}
+    return with_defaults({**case, "jobs": [], where: [placed]})
 
 
 def _of_case(case: Fields, make_trial: MakeTrial) -> list[str]:
     trial = make_trial(case)
-    for job in mappings_of(case.get("jobs")):
-        if "submit" in job:
-            trial.go_to(whole_of(job["submit"]))
-        trial.submit(job)
-    expect = mapping_of(case.get("expect"))
+    arrivals = Arrivals(trial, mappings_of(case.get("jobs")))
+    arrivals.all()
+    expect = _expectations_of(case)
     if "position" in expect:
         trial.go_to(SWITCHED_AT)
-    found = _carried_out(trial, case)
+    found = _carried_out(trial, case, arrivals)
     if "position" in expect:
         found += _place_differences(trial, text_of(expect["position"]))
     for option, state in mapping_of(expect.get("hold_variant")).items():
@@ -112,19 +115,25 @@ def _of_case(case: Fields, make_trial: MakeTrial) -> list[str]:
     return found + _compared(trial, case, expect)
 
 
-def _carried_out(trial: Trial, case: Fields) -> list[str]:
+def _expectations_of(case: Fields) -> Fields:
+    """
+    Return what a case expects: a word alone is the state of its one job.
+    """
+    expect = case.get("expect")
+    return {"state": expect} if isinstance(expect, str) else mapping_of(expect)
+
+
+def _carried_out(trial: Trial, case: Fields, arrivals: Arrivals) -> list[str]:
     """
     Let the actions and steps of a case happen; return what differs from what is expected meanwhile.
     """
     found = []
-    for action in [*mappings_of(case.get("actions")), *_brief_action(case)]:
-        _act(trial, action)
+    for action in [*mappings_of(case.get("actions")), *brief_actions(case)]:
+        carry_out(trial, action, arrivals)
         if "expect" in action:
-            if _needs_a_cycle(mapping_of(action["expect"])):
-                trial.cycle()
-            found += compare(mapping_of(action["expect"]), trial.observe())
+            found += _compared(trial, case, mapping_of(action["expect"]))
     for step in mappings_of(case.get("steps")):
-        trial.happen(step)
+        carry_out(trial, step, arrivals)
         trial.cycle()
         found += compare(mapping_of(step.get("expect")), trial.observe())
     return found
@@ -136,8 +145,9 @@ def _compared(trial: Trial, case: Fields, wanted: Fields) -> list[str]:
     """
     found = []
     expect = {name: value for name, value in wanted.items() if name not in SEEN_ELSEWHERE}
-    if "over" in case and "code" in expect:
-        # Of a job over its limit the number of the reason is meant, not an exit code.
+    is_told_by_host = "exit_code" in case or "signal" in case
+    if {"term", "code"} <= set(expect) and not is_told_by_host:
+        # Of a job that was ended the number of the reason is meant, not an exit code.
         expect["term_number"] = expect.pop("code")
     signals = expect.pop("signals", None)
     if isinstance(signals, list):
@@ -192,40 +202,6 @@ def _kill_differences(trial: Trial, minute: int) -> list[str]:
     return found
 
 
-def _brief_action(case: Fields) -> list[Fields]:
-    """
-    Return what a brief case does to its one job J.
-    """
-    if "exit_code" in case:
-        return [{"exit": {"J": case["exit_code"]}}]
-    if "signal" in case:
-        return [{"killed": {"J": case["signal"]}}]
-    if "pre_exec_exit" in case:
-        return [{"pre_exec": {"J": case["pre_exec_exit"]}}]
-    if "over" in case:
-        return [{"over": {"J": case["over"]}}]
-    if "set" in case:
-        return [{"bmod": {"J": case["set"]}}]
-    return [{"bswitch": {"J": case["to"]}}] if "to" in case else []
-
-
-def _act(trial: Trial, action: Fields) -> None:
-    if "at" in action:
-        trial.go_to(whole_of(action["at"]))
-    if action.get("cycle"):
-        trial.cycle()
-    by = text_of(action.get("by") or "u1")
-    for name, about in action.items():
-        if name in NOT_ACTIONS:
-            continue
-        if isinstance(about, Mapping):
-            for job, value in about.items():
-                trial.act(name, text_of(job), value, by=by)
-        else:
-            for job in texts_of(about):
-                trial.act(name, job, None, by=by)
-
-
 def _needs_a_cycle(expect: Fields) -> bool:
     """
     Say whether something is expected that only a cycle brings about.
@@ -235,7 +211,8 @@ def _needs_a_cycle(expect: Fields) -> bool:
     pend = expect.get("pend")
     if not isinstance(pend, Mapping):
         return False
-    for wanted in pend.values():
+    wanted_of_jobs = [pend] if {"main", "hosts", "any"}.intersection(pend) else pend.values()
+    for wanted in wanted_of_jobs:
         is_lasting = isinstance(wanted, Mapping) and wanted.get("main") not in UNTIL_NEXT_CYCLE
         if is_lasting:
             return True

@@ -7,7 +7,6 @@ for them. What can't be said yet raises NotYet: a vector is never run without a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -15,10 +14,11 @@ from domain.amounts import MEM, Amount, Attribute, HostResource
 from domain.arrays import parse_job_name
 from domain.cluster import ClusterSettings
 from domain.commands import JoinWorker
+from domain.exit_values import parse_requeue_values
 from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec
 from domain.preemption import Preemption, Relation, SuspendSignals, Trigger
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
-from domain.units import MILLI, MINUTE_US, MemoryUnit, parse_milli
+from domain.units import MILLI, MINUTE_US, MemoryUnit, memory_limit_kib, parse_milli
 from domain.windows import parse_windows
 from domain.workers import HostSettings
 from tools.conformance.names import used_in
@@ -32,6 +32,7 @@ from tools.conformance.values import (
     texts_of,
     whole_of,
 )
+from tools.conformance.written import SAME_PARAMS, is_yes, minutes_us, named_alike
 
 BEGIN_US: Final = 1_700_000_000_000_000 // (24 * 60 * MINUTE_US) * (24 * 60 * MINUTE_US)
 """Minute 0 of every vector: midnight in UTC, so that a clock of 18:00 is minute 1080."""
@@ -51,6 +52,9 @@ LOADS: Final = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it")
 SPACES: Final = ("swp", "tmp")
 """What hosts have in MB beside memory, all of it free where a vector says how much."""
 
+ONLY_APP: Final = "app"
+"""The profile of all jobs of a vector that speaks of one."""
+
 OVER_US: Final = 10 * MINUTE_US
 OVER_LIMITS: Final[dict[str, dict[str, int]]] = {
     "memlimit": {"memory_kib": 1024},
@@ -61,13 +65,21 @@ OVER_LIMITS: Final[dict[str, dict[str, int]]] = {
 }
 """The limit of a job that is to be over it."""
 
+JOB_LIMITS: Final = {
+    "MEMLIMIT": "memory_kib", "M": "memory_kib", "SWAPLIMIT": "swap_kib", "CPULIMIT": "cpu_us",
+    "PROCESSLIMIT": "processes", "THREADLIMIT": "threads", "v": "swap_kib", "p": "processes",
+    "T": "threads", "c": "cpu_us",
+}  # fmt: skip
+"""Limits of queues and profiles, and the options of jobs for the same."""
+
 KNOWN_HOST: Final = {
     "name", "slots", "mem", "maxmem", "type", "model", "status", "ncpus", "bool", "str", "num",
     "load_available", "JL_U", "load", *LOADS, *SPACES,
 }  # fmt: skip
 KNOWN_JOB: Final = {
     "id", "n", "R", "q", "m", "user", "sp", "project", "just_submitted", "submit", "W", "b", "x",
-    "w", "J", "rerunnable", "over", "hold", "t", "We",
+    "w", "J", "rerunnable", "over", "hold", "t", "We", "H", "r", "G", "P", "Q", "app", "group",
+    "submit_type", "submit_model", "type", "model", *JOB_LIMITS,
 }  # fmt: skip
 KNOWN_PARAMS: Final = {
     "reserve_per_task", "parallel_sched_by_slot", "accept_interval", "PREEMPT_FOR",
@@ -75,10 +87,18 @@ KNOWN_PARAMS: Final = {
     "NO_PREEMPT_FINISH_TIME", "NO_PREEMPT_RUN_TIME", "NO_PREEMPT_INTERVAL", "MAX_JOB_PREEMPT",
     "PREEMPT_DELAY", "cycle_seconds", "CPU_TIME_FACTOR", "RUN_TIME_FACTOR", "RUN_JOB_FACTOR",
     "COMMITTED_RUN_TIME_FACTOR", "HIST_HOURS", "ENABLE_HIST_RUN_TIME", "RUN_TIME_DECAY",
+    "MAX_JOB_REQUEUE", "unit",
 }  # fmt: skip
-KNOWN_APP: Final = {"REQUEUE_EXIT_VALUES", "SUCCESS_EXIT_VALUES"}
+SAME_IN_SHARED: Final = {"RELEASE": "release", "LOCATION": "location", "amount": "total"}
 
-_EXCLUDE: Final = re.compile(r"EXCLUDE\(([0-9 ]*)\)")
+SAME_IN_JOB: Final = {
+    "H": "hold", "r": "rerunnable", "G": "group", "P": "project", "type": "submit_type",
+    "submission_type": "submit_type", "submission_host_type": "submit_type", "from_type":
+    "submit_type", "model": "submit_model", "begin": "b", "deadline": "t", "runlimit": "W",
+    "profile": "app", "queue": "q", "hosts": "m", "exclusive": "x", "tasks": "n", "resreq": "R",
+    "after": "w", "priority": "sp",
+}  # fmt: skip
+"""Other words for what a job asks for."""
 
 
 def only(fields: Fields, known: Iterable[str], what: str) -> None:
@@ -98,7 +118,7 @@ def settings_of(case: Fields) -> ClusterSettings:
     Return the settings of a case. A session makes one decision, so that a trial can look between
     two of them.
     """
-    params = mapping_of(case.get("params"))
+    params = named_alike(mapping_of(case.get("params")), SAME_PARAMS)
     only(params, KNOWN_PARAMS, "params")
     expect = mapping_of(case.get("expect"))
     values: dict[str, object] = {
@@ -115,11 +135,12 @@ def settings_of(case: Fields) -> ClusterSettings:
         "snapshot_every_events": 1_000_000,
         "default_host_type": "local",
         "memory_unit": "MB",
-        "reserve_per_task": bool(params.get("reserve_per_task")),
-        "parallel_sched_by_slot": bool(params.get("parallel_sched_by_slot", True)),
+        "reserve_per_task": is_yes(params.get("reserve_per_task")),
+        "parallel_sched_by_slot": is_yes(params.get("parallel_sched_by_slot", True)),
         "accept_interval_us": whole_of(params.get("accept_interval", 0)) * CYCLE_US,
         "lost_jobs": "keep",
         "lost_grace_us": 0,
+        "queue_resreq": "merge",
         "preemption": preemption_of(params, is_ours="xce" in expect),
     }
     known = ClusterSettings.model_fields
@@ -159,22 +180,55 @@ def exits_of(fields: Fields) -> ExitRules | None:
     """
     if not {"REQUEUE_EXIT_VALUES", "SUCCESS_EXIT_VALUES"}.intersection(fields):
         return None
-    requeue = fields.get("REQUEUE_EXIT_VALUES")
-    text = requeue if isinstance(requeue, str) else " ".join(_words(requeue))
-    exclude = [int(each) for part in _EXCLUDE.findall(text) for each in part.split()]
+    requeue, exclude = _requeue_values(fields.get("REQUEUE_EXIT_VALUES"))
+    most = fields.get("MAX_JOB_REQUEUE")
     return ExitRules(
-        requeue=tuple(int(each) for each in _EXCLUDE.sub("", text).split()),
-        exclude=tuple(exclude),
+        requeue=requeue,
+        exclude=exclude,
         success=tuple(int(each) for each in _words(fields.get("SUCCESS_EXIT_VALUES"))),
+        requeue_max=None if most is None else whole_of(most),
     )
 
 
+def _requeue_values(value: object) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """
+    Return the exit values that put a job back, and those that also exclude the host:
+    ``99 EXCLUDE(20 21)``, ``all ~1``.
+    """
+    text = value if isinstance(value, str) else " ".join(_words(value))
+    return parse_requeue_values(text)
+
+
 def _words(value: object) -> list[str]:
+    if value is None or isinstance(value, int):
+        return [] if value is None else [text_of(value)]
     return (
         text_of(value).split()
         if isinstance(value, str)
         else [text_of(each) for each in items_of(value)]
     )
+
+
+def job_limits_of(fields: Fields, *, which: int = 0) -> JobLimits | None:
+    """
+    Return what an attempt may use at most, None when nothing is said.
+
+    Args:
+        fields: Of a job, a profile or a queue.
+        which: Where two values are told, the default (0) or the most (-1).
+    """
+    found: dict[str, int] = {}
+    for name, ours in JOB_LIMITS.items():
+        if name not in fields:
+            continue
+        value = fields[name]
+        words = value.split() if isinstance(value, str) else value
+        told = words[which] if isinstance(words, list) else value
+        if ours.endswith("_kib"):
+            found[ours] = memory_limit_kib(text_of(told), unit=MemoryUnit.MB)
+        else:
+            found[ours] = minutes_us(told) or 0 if ours == "cpu_us" else int(text_of(told))
+    return JobLimits.model_validate(found) if found else None
 
 
 def host_of(host: Fields) -> JoinWorker:
@@ -228,9 +282,7 @@ def load_of(host: Fields) -> tuple[Amount, ...]:
     if host.get("load_available") is False:
         return ()
     told = {**host, **mapping_of(host.get("load"))}
-    load = [
-        Amount(resource=name, milli=parse_milli(text_of(told.get(name, 0)))) for name in LOADS
-    ]
+    load = [Amount(resource=name, milli=parse_milli(text_of(told.get(name, 0)))) for name in LOADS]
     if "mem" in host and "maxmem" in host:
         load.append(Amount(resource=MEM, milli=whole_of(host["mem"]) * MB_MILLI))
     return tuple(load)
@@ -252,7 +304,8 @@ def resources_of(case: Fields) -> list[ResourceDescriptor]:
     return found + [each for name, each in used_in(texts).items() if name not in told]
 
 
-def _shared(name: str, fields: Fields) -> ResourceDescriptor:
+def _shared(name: str, written: Fields) -> ResourceDescriptor:
+    fields = named_alike(written, SAME_IN_SHARED)
     only(fields, {"name", "total", "location", "release"}, "shared resource")
     places = mapping_of(fields.get("location"))
     totals = [
@@ -266,58 +319,60 @@ def _shared(name: str, fields: Fields) -> ResourceDescriptor:
         scope=ResourceScope.SHARED,
         totals=tuple(totals),
         is_consumable=True,
-        release_on_suspend=bool(fields.get("release", True)),
+        release_on_suspend=is_yes(fields.get("release", True)),
     )
 
 
-def job_of(job: Fields, name: str, case: Fields) -> JobSpec:
+def job_of(written: Fields, name: str, case: Fields) -> JobSpec:
     """
     Return a job, its requirement as written.
 
     Raises:
         Refused: Its array is refused.
     """
+    job = named_alike(written, SAME_IN_JOB)
     only(job, KNOWN_JOB, "job")
     least, most = _tasks(job.get("n", 1))
     base, array = parse_job_name(text_of(job["J"])) if "J" in job else (name, None)
-    app = mapping_of(case.get("app"))
-    only(app, KNOWN_APP, "app")
     over = text_of(job.get("over"))
+    limits = JobLimits.model_validate(OVER_LIMITS[over]) if over in OVER_LIMITS else None
     return JobSpec(
         user=text_of(job.get("user", "u1")),
+        group=text_of(job.get("group")),
         queue=text_of(job.get("q", "normal")),
         project=text_of(job.get("project", "p1")),
+        profile=text_of(job.get("app", ONLY_APP if case.get("app") else "")),
         name=base,
         names_tasks="n" in job,
         tasks_min=least,
         tasks_max=most,
         resreq=texts_of(job.get("R")),
-        hosts=tuple(_asked(text) for text in texts_of(job.get("m"))),
-        submit_type="LINUX",
-        submit_model="M1",
-        is_exclusive=bool(job.get("x")),
+        hosts=tuple(_asked(text) for text in _asked_texts(job.get("m"))),
+        submit_type=text_of(job.get("submit_type", "LINUX")),
+        submit_model=text_of(job.get("submit_model", "M1")),
+        is_exclusive=is_yes(job.get("x")),
         user_priority=whole_of(job.get("sp", 0)),
-        run_limit_us=OVER_US if over == "runlimit" else _minutes_us(job.get("W")),
+        run_limit_us=OVER_US if over == "runlimit" else minutes_us(job.get("W")),
         begin_us=_moment_us(job.get("b")),
-        run_estimate_us=_minutes_us(job.get("We")),
+        run_estimate_us=minutes_us(job.get("We")),
         deadline_us=BEGIN_US + OVER_US
         if over == "termination_deadline"
         else _moment_us(job.get("t")),
-        limits=JobLimits.model_validate(OVER_LIMITS[over]) if over in OVER_LIMITS else None,
-        hold=bool(job.get("hold")),
+        limits=limits or job_limits_of(job),
+        hold=is_yes(job.get("hold")),
         array=array,
         dependency_text=text_of(job.get("w", "")),
-        exits=exits_of(app),
-        rerunnable=bool(job["rerunnable"]) if "rerunnable" in job else None,
+        exits=exits_of({"REQUEUE_EXIT_VALUES": job["Q"]}) if "Q" in job else None,
+        rerunnable=is_yes(job["rerunnable"]) if "rerunnable" in job else None,
     )
+
+
+def _asked_texts(value: object) -> tuple[str, ...]:
+    return tuple(value.split()) if isinstance(value, str) else texts_of(value)
 
 
 def _moment_us(minute: object) -> int | None:
     return None if minute is None else BEGIN_US + whole_of(minute) * MINUTE_US
-
-
-def _minutes_us(value: object) -> int | None:
-    return None if value is None else whole_of(value) * MINUTE_US
 
 
 def _asked(text: str) -> HostChoice:

@@ -2,10 +2,10 @@
 Try schedule, control and account vectors on our own core, through its commands, reports and
 sessions.
 """
+
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Literal
+from typing import Final
 
 from domain.allocations import Allocation, HostRun, SharedAmount
 from domain.amounts import MEM, Amount
@@ -15,51 +15,50 @@ from domain.commands import (
     DefineCluster,
     DefineQueue,
     DefineResource,
-    JobCouldNotStartReport,
-    JobFinishedReport,
     JobResumedReport,
     JobSuspendedReport,
-    KillJob,
     LeaveWorker,
     MarkUnreachable,
-    ModifyJob,
-    MoveJob,
-    RequeueJob,
-    ResumeJob,
     SetQueue,
     StartScheduler,
-    StopJob,
     SubmitJob,
-    SwitchJob,
     WorkerReport,
 )
-from domain.commands.policies import DefineLimit, DefineUser
-from domain.errors import Denied, Refused
+from domain.commands.policies import DefineGroup, DefineLimit, DefineProfile, DefineUser
+from domain.errors import Refused
 from domain.events.jobs import (
-    PRE_EXEC_GIVES_UP,
     JobDispatched,
     JobResumeOrdered,
     JobSuspendOrdered,
 )
 from domain.events.workers import JobUsage
-from domain.job_states import WAITING, JobState
 from domain.resources import ResourceScope
 from domain.units import MINUTE_US
 from domain.workers import HostSettings
 from projections.scheduling.plugins import Plugins
 from projections.scheduling.preemption import SUSP_PREEMPT
 from projections.scheduling.records import JobRecord
-from tools.conformance.core_driver import ADMINISTRATOR, CoreDriver
-from tools.conformance.core_policies import limit_of, queue_of, user_of
+from tools.conformance.actions import finished_in
+from tools.conformance.core_acts import CoreActs
+from tools.conformance.core_driver import ADMINISTRATOR
+from tools.conformance.core_limits import (
+    groups_of,
+    host_groups_of,
+    is_group,
+    limits_of,
+    user_of,
+)
+from tools.conformance.core_policies import queue_of
+from tools.conformance.core_profiles import profiles_of, queues_of
 from tools.conformance.core_setup import (
     BEGIN_US,
     CONFIGURED,
     MB_MILLI,
-    OVER_US,
     host_of,
     host_settings_of,
     job_of,
     load_of,
+    only,
     resources_of,
     settings_of,
 )
@@ -74,26 +73,28 @@ from tools.conformance.values import (
     texts_of,
     whole_of,
 )
+from tools.conformance.written import SAME_PARAMS, named_alike
+
+KNOWN_CLUSTER: Final = ("hosts", "shared", "host_groups", "hostgroups", "groups")
 
 ONLY_OF_RUNNING: Final = (
     "alloc", "used", "reported_after", "started_min_ago", "times_preempted", "by"
 )  # fmt: skip
 
+PREEMPTED: Final = ("preemption", "preempt", "system")
+
 NOBODY: Final = "999999999"
 """The id of a job that isn't there, for which others were once suspended."""
 
 
-class CoreTrial(CoreDriver):
+class CoreTrial(CoreActs):
     """
     Be our core, set up as one case says.
     """
 
     def __init__(self, case: Fields) -> None:
-        super().__init__(BEGIN_US - _longest_run_us(case))
-        self.case = case
+        super().__init__(case, BEGIN_US - _longest_run_us(case))
         self.rejected: list[str] = []
-        self.denied = False
-        self.error = ""
         self._begin()
 
     # ---------------------------------------------------------------------------------- setting up
@@ -109,32 +110,45 @@ class CoreTrial(CoreDriver):
         )
         self._command(start)
         self._command(DefineCluster(settings=settings_of(self.case)))
-        queues = mappings_of(self.case.get("queues"))
-        if not any(queue.get("name") == "normal" for queue in queues):
-            queues = [{"name": "normal"}, *queues]
-        for queue in queues:
-            defined = queue_of(queue, mapping_of(self.case.get("params")))
-            self._command(DefineQueue(queue=text_of(queue.get("name")), spec=defined))
-        for user in mappings_of(self.case.get("users")):
-            self._command(DefineUser(user=text_of(user.get("name")), spec=user_of(user)))
         cluster = mapping_of(self.case.get("cluster"))
-        for descriptor in resources_of(self.case):
-            self._command(DefineResource(descriptor=descriptor))
+        only(cluster, KNOWN_CLUSTER, "cluster")
+        self._define_policies()
         for host in mappings_of(cluster.get("hosts")):
             self._join(host)
         for limit in mappings_of(self.case.get("limits")):
-            name, spec = limit_of(limit)
-            self._command(DefineLimit(limit=name, spec=spec))
+            for name, spec in limits_of(limit, groups=host_groups_of(self.case)):
+                self._command(DefineLimit(limit=name, spec=spec))
         running = mappings_of(self.case.get("running"))
-        for job in sorted(running, key=_started_us):
+        suspended = mappings_of(self.case.get("suspended"))
+        for job in sorted([*running, *suspended], key=_started_us):
             self.now_us = _started_us(job)
             self.run(job)
         self.now_us = max(BEGIN_US, self.now_us)
-        for job in mappings_of(self.case.get("suspended")):
-            self._run_and_suspend(job)
+        for job in suspended:
+            self._suspend(job, [text_of(each["id"]) for each in running])
         for name, code in mapping_of(self.case.get("ended")).items():
             self.run({"id": name})
             self._end(name, exit_code=whole_of(code))
+
+    def _define_policies(self) -> None:
+        """
+        Define what jobs are bound by, and the resources that requirements name.
+        """
+        case = self.case
+        for descriptor in resources_of(case):
+            self._command(DefineResource(descriptor=descriptor))
+        for group, members in groups_of(case).items():
+            self._command(DefineGroup(group=group, spec=members))
+        params = named_alike(mapping_of(case.get("params")), SAME_PARAMS)
+        for queue in queues_of(case):
+            defined = queue_of(queue, params, groups=host_groups_of(case))
+            name = text_of(queue.get("name"))
+            self._command(DefineQueue(queue=name, spec=defined))
+        for profile, needed in profiles_of(case).items():
+            self._command(DefineProfile(profile=profile, spec=needed))
+        for user in mappings_of(case.get("users")):
+            if not is_group(user):
+                self._command(DefineUser(user=text_of(user.get("name")), spec=user_of(user)))
 
     def _join(self, host: Fields) -> None:
         join = host_of(host)
@@ -181,20 +195,19 @@ class CoreTrial(CoreDriver):
             self._command_order(record, JobResumeOrdered)
             self._report(JobResumedReport, record)
 
-    def _run_and_suspend(self, job: Fields) -> None:
+    def _suspend(self, job: Fields, running: list[str]) -> None:
         """
-        Let a job be one that was suspended for another which runs on its host, or by somebody.
+        Let a job be one that was suspended for another which runs, or by somebody.
         """
-        others = list(self.core.state.live.values())
-        self.run(job)
         record = self._record(text_of(job["id"]))
-        if job.get("by") == "preemption":
-            self._preempt(record, others[0].job_id if others else NOBODY)
-        elif job.get("by", "user") in ("user", "admin"):
-            by = ADMINISTRATOR if job.get("by") == "admin" else record.spec.user
-            self._stop(text_of(job["id"]), None, by)
+        by = text_of(job.get("by") or "user")
+        if by in PREEMPTED:
+            self._preempt(record, self.ids[running[0]] if running else NOBODY)
+        elif by in ("user", "admin"):
+            who = ADMINISTRATOR if by == "admin" else record.spec.user
+            self._stop(text_of(job["id"]), None, who)
         else:
-            raise NotYet(f"jobs suspended by {text_of(job.get('by'))}")
+            raise NotYet(f"jobs suspended by {by}")
 
     def _preempt(self, record: JobRecord, preemptor: str) -> None:
         self._command_order(
@@ -273,129 +286,10 @@ class CoreTrial(CoreDriver):
         """
         Let jobs finish, and hosts be lost or come back.
         """
-        for name in texts_of(step.get("finish")):
-            self.act("exit", name, 0, by="")
-        if "host_ok" in step:
-            self._command(WorkerReport(worker=text_of(step["host_ok"]), incarnation=1))
-
-    def act(self, name: str, job: str, value: object, *, by: str) -> None:
-        """
-        Do to a job what a command does, or let something happen to it; a refusal is noted.
-        """
-        action = self._actions().get(name)
-        if action is None:
-            raise NotYet(f"the action {name}")
-        self.denied, self.error = False, ""
-        for each in self._elements(job):
-            try:
-                action(each, value, by)
-            except Refused as refused:
-                self.denied = isinstance(refused, Denied) or "administrator" in refused.rule
-                self.error = f"{refused.field}: {refused.rule}"
-
-    def _actions(self) -> dict[str, Callable[[str, object, str], object]]:
-        return {
-            "bstop": self._stop,
-            "bresume": lambda job, _, by: self._command(ResumeJob(job_id=self.ids[job]), by),
-            "bkill": self._kill,
-            "brequeue": self._requeue,
-            "bswitch": lambda job, value, by: self._command(
-                SwitchJob(job_id=self.ids[job], queue=text_of(value)), by
-            ),
-            "bmod": self._modify,
-            "btop": lambda job, _, by: self._move(job, "top", by),
-            "bbot": lambda job, _, by: self._move(job, "bottom", by),
-            "exit": self._exit,
-            "pre_exec": self._fail_before,
-            "killed": lambda job, value, _: self._end(job, signal=whole_of(value)),
-            "host_unavail": self._lose,
-            "over": self._exceed,
-        }
-
-    def _stop(self, job: str, value: object, by: str) -> None:
-        del value
-        self._command(StopJob(job_id=self.ids[job]), by)
-        self._until(lambda: self._record(job).state in {JobState.USUSP, JobState.PSUSP})
-
-    def _kill(self, job: str, value: object, by: str) -> None:
-        del value
-        self._command(KillJob(job_id=self.ids[job]), by)
-        self._until(lambda: self._record(job).state is JobState.EXIT)
-
-    def _requeue(self, job: str, value: object, by: str) -> None:
-        self._command(RequeueJob(job_id=self.ids[job], hold=value == "-H"), by)
-        self._until(lambda: self._record(job).state in WAITING)
-
-    def _move(self, job: str, to: Literal["top", "bottom"], by: str) -> None:
-        self._command(MoveJob(job_id=self.ids[job], to=to), by)
-
-    def _modify(self, job: str, value: object, by: str) -> None:
-        changes = mapping_of(value)
-        record = self._record(job)
-        if "q" in changes:
-            raise Refused("queue", "is changed by a switch", text_of(changes["q"]))
-        if "depn" in changes:
-            spec = record.spec.model_copy(update={"dependency_text": "", "dependency": None})
-        else:
-            spec = job_of(changes, record.spec.name, self.case)
-            given = {"n": ("tasks_min", "tasks_max"), "W": ("run_limit_us",)}
-            given["R"] = ("resreq",)
-            names = [name for change in changes for name in given[change]]
-            changed = {name: getattr(spec, name) for name in names}
-            spec = record.spec.model_copy(update=changed)
-        self._command(ModifyJob(job_id=record.job_id, spec=spec), by)
-
-    def _exit(self, job: str, value: object, by: str) -> None:
-        del by
-        self._end(job, exit_code=whole_of(value))
-
-    def _end(self, job: str, *, exit_code: int | None = None, signal: int | None = None) -> None:
-        """
-        Report a job's end, and let the core put it back when its exit value says so.
-        """
-        record = self._record(job)
-        self._report(JobFinishedReport, record, exit_code=exit_code, signal=signal)
-        self._until(lambda: not record.requeue_why)
-
-    def _fail_before(self, job: str, value: object, by: str) -> None:
-        """
-        Let a command before the job's own fail: the queue's, or the job's own with the value that
-        says there is no use in trying again.
-        """
-        del by
-        code = whole_of(value)
-        owner = "job" if code == PRE_EXEC_GIVES_UP else "queue"
-        record = self._record(job)
-        self._report(
-            JobCouldNotStartReport, record, why="pre_exec", pre_exec_of=owner, pre_exec_exit=code
-        )
-        self._until(lambda: not record.requeue_why)
-
-    def _exceed(self, job: str, value: object, by: str) -> None:
-        """
-        Let a job go over the limit that it was submitted with.
-        """
-        del by
-        record = self._record(job)
-        amounts = tuple(Amount(resource=name, milli=9 * MB_MILLI) for name in (MEM, "swp"))
-        usage = JobUsage(
-            job_id=record.job_id,
-            attempt=record.attempt,
-            amounts=amounts,
-            cpu_us=2 * OVER_US,
-            processes=9,
-            threads=9,
-        )
-        if value in {"runlimit", "termination_deadline"}:
-            self.now_us += OVER_US
-        else:
-            worker = self.core.state.hosts[0].name
-            self._command(WorkerReport(worker=worker, incarnation=1, jobs=(usage,)))
-        self._until(lambda: record.state is JobState.EXIT)
-
-    def _lose(self, host: str, value: object, by: str) -> None:
-        del value, by
-        self._command(MarkUnreachable(worker=host, incarnation=1, silent_us=0))
+        for name, code in finished_in(step):
+            self.act("exit", name, code, by="")
+        for host in texts_of(step.get("host_ok")):
+            self._command(WorkerReport(worker=host, incarnation=1))
 
     def observe(self) -> Observed:
         """
@@ -433,17 +327,6 @@ class CoreTrial(CoreDriver):
         """
         return memory_of(self.core.state, host)
 
-    # -------------------------------------------------------------------------------------- helpers
-
-    def _elements(self, name: str) -> list[str]:
-        """
-        Return the jobs that a name means: itself, or the elements in brackets.
-        """
-        if name in self.ids or "[" not in name:
-            return [name]
-        base, _, listed = name.rstrip("]").partition("[")
-        return [f"{base}[{index}]" for index in listed.split(",")]
-
 
 def _started_min_ago(job: Fields) -> int:
     return whole_of(job.get("started_min_ago", 0))
@@ -461,5 +344,5 @@ def _longest_run_us(case: Fields) -> int:
     """
     Return how long the job that was started first has run when the vector begins.
     """
-    running = mappings_of(case.get("running"))
+    running = mappings_of(case.get("running")) + mappings_of(case.get("suspended"))
     return max(map(_started_min_ago, running), default=0) * MINUTE_US

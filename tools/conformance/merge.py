@@ -20,11 +20,11 @@ from tools.conformance.values import (
     Vector,
     cases_of,
     differing,
-    items_of,
     mapping_of,
     text_of,
     texts_of,
 )
+from tools.conformance.written import ranges_of
 
 LEVELS = ("job", "app", "queue")
 
@@ -76,14 +76,14 @@ def _merged(case: Fields, catalogue: Catalogue) -> Requirement:
 
 def _ranges(case: Fields, catalogue: Catalogue) -> Sequence[ReservationRange]:
     found = []
-    for name, bounds in mapping_of(case.get("resrsv_limit")).items():
+    for name, bounds in ranges_of(case.get("resrsv_limit", case.get("RESRSV_LIMIT"))).items():
         descriptor = catalogue.get(name)
         is_memory = descriptor is not None and descriptor.is_memory
         least, most = (
             parse_memory_milli(text_of(bound), unit=unit_of(case))
             if is_memory
             else parse_milli(text_of(bound))
-            for bound in items_of(bounds)
+            for bound in bounds
         )
         found.append(ReservationRange(resource=name, least_milli=least, most_milli=most))
     return found

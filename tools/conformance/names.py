@@ -34,7 +34,7 @@ from domain.resreq.syntax import (
     Primary,
     Text,
 )
-from tools.conformance.values import Fields, Vector, cases_of, mapping_of, texts_of
+from tools.conformance.values import Fields, Malformed, Vector, cases_of, mapping_of, texts_of
 
 KNOWN = "resources known to the file"
 """Under this key each vector is told which names the file's accepted texts use, and as what."""
@@ -49,13 +49,22 @@ def names_used(vectors: Sequence[Vector]) -> dict[str, object]:
     """
     found: dict[str, ResourceDescriptor] = {}
     for vector in vectors:
-        for _, case in cases_of(vector.fields):
+        for case in _cases(vector):
             expect = case.get("expect")
             if isinstance(expect, Mapping) and expect.get("reject") is True:
                 continue
             for text in _texts_in(case):
                 found = {**used_in([text]), **found}
     return {KNOWN: found}
+
+
+def _cases(vector: Vector) -> list[Fields]:
+    """
+    Return a vector's cases, none of one that is malformed: that is told when it is run.
+    """
+    with suppress(Malformed):
+        return [case for _, case in cases_of(vector.fields)]
+    return []
 
 
 def _texts_in(case: Fields) -> Iterator[str]:

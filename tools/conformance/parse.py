@@ -4,7 +4,7 @@ Run vectors of the kind ``parse``: a requirement's text gives a normal form, or 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -14,7 +14,7 @@ from domain.resreq import Requirement
 from domain.resreq.check import check
 from domain.resreq.parser import Parsed, parse_and_warn
 from domain.resreq.render import render_span
-from domain.resreq.syntax import Per, Phase, RusageTerm
+from domain.resreq.syntax import Per, Phase, RusageTerm, simple_requirement
 from domain.resreq.tasks import TaskRange, check_tasks, task_counts
 from domain.units import (
     MILLI,
@@ -41,7 +41,20 @@ from tools.conformance.values import (
     whole_of,
 )
 
-COUNTS = ("n", "tasks", "task_count", "task_counts", "total", "counts", "terms", "slots")
+COUNTS = (
+    "n",
+    "tasks",
+    "task_count",
+    "task_counts",
+    "total",
+    "counts",
+    "terms",
+    "slots",
+    "total_tasks",
+    "term_counts",
+    "term_tasks",
+    "n_tasks",
+)
 """Expectations about counts of tasks: a list is one count for each term, a number the sum."""
 
 LIMITS = ("M", "C", "S", "F", "D", "v")
@@ -194,8 +207,17 @@ def section_difference(
         return differing(name, list(texts_of(expected)), list(primary.same))
     if name == "span":
         shown = None if primary.span is None else render_span(primary.span)
-        return differing(name, expected, shown)
+        return differing(name, _span_text(expected), shown)
     return _rusage_difference(name, expected, requirement, case)
+
+
+def _span_text(expected: object) -> object:
+    """
+    Return a span as it is written: ``{block: 4}`` is ``block=4``.
+    """
+    if not isinstance(expected, Mapping):
+        return expected
+    return ":".join(f"{word}={text_of(value)}" for word, value in expected.items())
 
 
 # -------------------------------------------------------------------------------------- rusage
@@ -259,7 +281,7 @@ def _common_difference(name: str, common: Fields, term: RusageTerm) -> list[str]
     found = differing(f"duration of {name}", wanted_s, duration_s)
     per = Per(text_of(common.get("per")))
     found += differing(f"method of {name}", per, term.per)
-    if "decay" in common:
+    if common.get("decay") is not None:
         found += differing(f"decay of {name}", common["decay"], int(bool(term.is_decaying)))
     if "threshold" in common:
         milli = term.threshold_milli
@@ -298,12 +320,37 @@ def _plain(value: Fraction) -> object:
 # -------------------------------------------------------------------------------------- counts
 
 
+def _are_terms(expected: object) -> bool:
+    return isinstance(expected, list) and any(isinstance(each, Mapping) for each in expected)
+
+
+def _term_differences(terms: list[Fields], requirement: Requirement, case: Fields) -> list[str]:
+    """
+    Return what differs in the terms of a compound: each a count under ``n`` or ``count``, and
+    sections.
+    """
+    compound = requirement.compounds[0]
+    if len(terms) != len(compound.primaries):
+        return differing("count of terms", len(terms), len(compound.primaries))
+    counts = task_counts(compound, _asked(case))
+    found = []
+    for term, primary, count in zip(terms, compound.primaries, counts, strict=True):
+        for name, wanted in term.items():
+            if name in COUNTS or name == "count":
+                found += differing(name, wanted, count.least)
+            else:
+                found += section_difference(name, wanted, simple_requirement(primary), case)
+    return found
+
+
 def _count_difference(
     name: str, expected: object, requirement: Requirement, case: Fields
 ) -> list[str]:
     if name == "delays_min":
         delays = [compound.delay_us // MINUTE_US for compound in requirement.compounds]
         return differing(name, list(items_of(expected)), delays)
+    if name in COUNTS and _are_terms(expected):
+        return _term_differences(mappings_of(expected), requirement, case)
     if name in COUNTS and isinstance(expected, list):
         counts = task_counts(requirement.compounds[0], _asked(case))
         shown = [

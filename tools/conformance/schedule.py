@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from tools.conformance.actions import Arrivals, carry_out
 from tools.conformance.causes import with_causes
 from tools.conformance.core_trial import CoreTrial
 from tools.conformance.features import refuse_left_out
-from tools.conformance.observed import Observed, compare
+from tools.conformance.observed import compare
 from tools.conformance.trial import NotYet, Trial
 from tools.conformance.values import (
     Fields,
@@ -19,13 +20,15 @@ from tools.conformance.values import (
     cases_of,
     mapping_of,
     mappings_of,
-    text_of,
     whole_of,
 )
 
 MakeTrial = Callable[[Fields], Trial]
 
-JOB_FIELDS: Final = ("n", "R", "q", "m", "W", "x", "user", "project", "sp", "b", "w", "J")
+JOB_FIELDS: Final = (
+    "n", "R", "q", "m", "W", "x", "user", "project", "sp", "b", "w", "J", "t", "We", "M", "Q", "r",
+    "H", "hold", "rerunnable", "submit_type", "group", "ti",
+)  # fmt: skip
 """In a case without jobs these describe the one job, called J."""
 
 
@@ -79,31 +82,25 @@ def with_defaults(case: Fields) -> Fields:
 def _of_case(case: Fields, make_trial: MakeTrial) -> list[str]:
     trial = make_trial(case)
     jobs = mappings_of(case.get("jobs"))
-    for job in jobs:
-        trial.submit(job)
+    arrivals = Arrivals(trial, jobs)
+    arrivals.until(0)
     if any(job.get("just_submitted") for job in jobs):
         return compare(mapping_of(case.get("expect")), trial.observe())
-    steps = mappings_of(case.get("steps")) or [
-        {"clock": case.get("clock"), "expect": case.get("expect")}
-    ]
     found = []
-    for number, step in enumerate(steps, 1):
-        lines = compare(mapping_of(step.get("expect")), _carried_out(trial, step))
+    for number, action in enumerate(mappings_of(case.get("actions")), 1):
+        carry_out(trial, action, arrivals)
+        lines = compare(mapping_of(action.get("expect")), trial.observe())
+        found += [f"action {number}: {line}" for line in lines]
+    steps = mappings_of(case.get("steps"))
+    only = [{"clock": case.get("clock"), "expect": case.get("expect")}]
+    for number, step in enumerate(steps or only, 1):
+        carry_out(trial, step, arrivals)
+        if not steps:
+            arrivals.all()
+        trial.cycle()
+        lines = compare(mapping_of(step.get("expect")), trial.observe())
         prefix = f"step {number}: " if len(steps) > 1 else ""
         found += [f"{prefix}{line}" for line in lines]
+    if steps and case.get("expect") is not None:
+        found += compare(mapping_of(case.get("expect")), trial.observe())
     return found
-
-
-def _carried_out(trial: Trial, step: Fields) -> Observed:
-    if step.get("clock") is not None:
-        trial.go_to(_minute_of(text_of(step["clock"])))
-    elif "at" in step:
-        trial.go_to(whole_of(step["at"]))
-    trial.happen(step)
-    trial.cycle()
-    return trial.observe()
-
-
-def _minute_of(clock: str) -> int:
-    hours, _, minutes = clock.partition(":")
-    return int(hours) * 60 + int(minutes or 0)

@@ -13,10 +13,12 @@ from domain.resources import Catalogue, ResourceDescriptor, ValueType
 from domain.resreq.evaluate import SubmissionHost, compile_select
 from domain.resreq.verdicts import with_default_type
 from domain.units import MILLI, parse_memory_milli, parse_milli
+from tools.conformance.core_setup import KNOWN_HOST, SAME_IN_JOB, SAME_IN_SHARED
 from tools.conformance.names import attribute, catalogue_of, number, used_in
 from tools.conformance.parse import refusal_of, understood, unit_of
 from tools.conformance.values import (
     Fields,
+    Malformed,
     Vector,
     cases_of,
     differing,
@@ -26,10 +28,25 @@ from tools.conformance.values import (
     text_of,
     texts_of,
 )
+from tools.conformance.written import named_alike
 
 MEMORY_DEFAULT: Final = 16000
 LOADS: Final = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it")
 MEMORY: Final = ("mem", "swp", "tmp", "maxmem", "maxswp", "maxtmp")
+
+
+NUMBERS: Final = (
+    *LOADS,
+    *MEMORY,
+    "cpuf",
+    "slots",
+    "maxslots",
+    "ncpus",
+    "ndisks",
+    "nprocs",
+    "ncores",
+)
+KNOWN_FIELDS: Final = {*NUMBERS, *KNOWN_HOST}
 
 
 @dataclass(slots=True)
@@ -66,13 +83,16 @@ def host_of(fields: Fields, case: Fields) -> VectorHost:
     """
     Return the host that a vector's fields describe.
     """
+    unknown = sorted(set(map(str, fields)) - KNOWN_FIELDS)
+    if unknown:
+        raise Malformed(f"nothing is known of {', '.join(unknown)} in a host")
     slots = fields.get("slots", 4)
     numbers: dict[str, object] = dict.fromkeys(LOADS, 0)
     numbers |= {"cpuf": 1, "slots": slots, "maxslots": slots, "ncpus": fields.get("ncpus", slots)}
     numbers |= dict.fromkeys(MEMORY, fields.get("maxmem", fields.get("mem", MEMORY_DEFAULT)))
     numbers |= mapping_of(fields.get("num"))
-    known = (*LOADS, *MEMORY, "cpuf", "slots", "maxslots", "ncpus", "ndisks", "nprocs", "ncores")
-    numbers |= {name: value for name, value in fields.items() if name in known}
+    told = {**fields, **mapping_of(fields.get("load"))}
+    numbers |= {name: value for name, value in told.items() if name in NUMBERS}
     amounts = {
         name: _milli(name, value, case) for name, value in numbers.items() if value is not None
     }
@@ -104,7 +124,7 @@ def _catalogue(hosts: Sequence[Fields], case: Fields, texts: Sequence[str]) -> C
         found |= {name: number(name) for name in mapping_of(host.get("num"))}
         found |= {name: attribute(name, ValueType.STRING) for name in mapping_of(host.get("str"))}
         found |= {name: attribute(name, ValueType.BOOLEAN) for name in texts_of(host.get("bool"))}
-    for shared in mappings_of(mapping_of(case.get("cluster")).get("shared")):
+    for shared in shared_of(case):
         name = text_of(shared.get("name"))
         found[name] = number(name)
     declared = catalogue_of({"given": case.get("given")}, (), is_lenient=False)
@@ -143,11 +163,34 @@ def _selected(
     select = with_default_type(
         select, catalogue, has_requirement=bool(texts), names_hosts=names_hosts
     )
-    job = mapping_of(case.get("job"))
+    told = named_alike({**case, **mapping_of(case.get("job"))}, SAME_IN_JOB)
     submitted_from = SubmissionHost(
-        text_of(job.get("type") or case.get("submission_type") or "LINUX"),
-        text_of(job.get("model") or "M1"),
+        text_of(told.get("submit_type") or "LINUX"), text_of(told.get("submit_model") or "M1")
     )
     test = compile_select(select, catalogue, submitted_from=submitted_from)
-    found = [host_of(fields, case) for fields in hosts]
+    found = [host_of({**fields, "num": _numbers(fields, case)}, case) for fields in hosts]
     return [host.name for host in found if test(host)]
+
+
+def shared_of(case: Fields) -> list[Fields]:
+    """
+    Return the resources that hosts share.
+    """
+    cluster = mapping_of(case.get("cluster"))
+    return [named_alike(each, SAME_IN_SHARED) for each in mappings_of(cluster.get("shared"))]
+
+
+def _numbers(host: Fields, case: Fields) -> Fields:
+    """
+    Return a host's numbers: its own, and what it shares with others.
+    """
+    found: dict[str, object] = {}
+    for shared in shared_of(case):
+        places = mapping_of(shared.get("location"))
+        totals = [
+            total for hosts, total in places.items() if text_of(host.get("name")) in hosts.split()
+        ]
+        if not places:
+            totals = [shared.get("total")]
+        found |= dict.fromkeys([text_of(shared.get("name"))] if totals else [], *totals[:1])
+    return {**found, **mapping_of(host.get("num"))}

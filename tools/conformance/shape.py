@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from tools.conformance.actions import check_steps
+from tools.conformance.brief import FIELDS as BRIEF
+from tools.conformance.core_setup import SAME_IN_JOB
 from tools.conformance.names import KNOWN
 from tools.conformance.schedule import JOB_FIELDS
 from tools.conformance.values import Fields, Malformed, Vector, mapping_of, mappings_of
@@ -18,16 +21,17 @@ ABOUT: Final = frozenset(
 """Fields that say what a vector is, and what is expected of it."""
 
 _SETTING: Final = {"cluster", "queues", "users", "limits", "params", "jobs", "running", "suspended",
-                   "ended", "app", "steps", "hosts"}  # fmt: skip
+                   "ended", "app", "apps", "steps", "hosts", "user_groups", "groups",
+                   "usergroups", "host_groups", "actions"}  # fmt: skip
 
 FIELDS: Final[dict[str, frozenset[str]]] = {
     "parse": frozenset({"R", "n", "M", "C", "S", "J", "w", "of", "unit", "given", "params"}),
-    "select": frozenset({"R", "m", "cluster", "given"}),
-    "merge": frozenset({"queue", "app", "job", "resrsv_limit", "given"}),
+    "select": frozenset({"R", "m", "cluster", "given", "job", "submit_type", *SAME_IN_JOB}),
+    "merge": frozenset({"queue", "app", "job", "resrsv_limit", "RESRSV_LIMIT", "given"}),
     "schedule": frozenset({*_SETTING, *JOB_FIELDS, "clock", "causes", "free"}),
     "control": frozenset(
-        {*_SETTING, *JOB_FIELDS, "actions", "state", "from", "to", "set", "host", "over", "signal",
-         "external", "exit_code", "pre_exec_exit", "given", "of", "expect_elements"}
+        {*_SETTING, *JOB_FIELDS, *BRIEF, "state", "from", "host", "given", "of",
+         "expect_elements"}
     ),
     "account": frozenset(
         {"host", "reported", "jobs", "request", "R", "at", "at_min", "reserved", "duration_min",
@@ -40,13 +44,11 @@ FIELDS: Final[dict[str, frozenset[str]]] = {
 }  # fmt: skip
 """What else the vectors and cases of each kind may have."""
 
-STEP: Final = frozenset({"at", "clock", "finish", "cycle", "host_ok", "job_alive", "expect", "why"})
-
 EXPECTATIONS: Final[dict[str, frozenset[str]]] = {
     "select": frozenset({"selected", "reject"}),
     "merge": frozenset(
-        {"effective", "tree", "operand_order_free", "reject", "select", "order", "rusage", "span",
-         "same", "normal"}
+        {"rusage_alternatives", "rusage_phases", "effective", "tree", "operand_order_free",
+         "reject", "select", "order", "rusage", "span", "same", "normal"}
     ),
 }  # fmt: skip
 """What may be expected, where the code of the kind doesn't say so itself."""
@@ -68,8 +70,7 @@ def check_shape(vector: Vector) -> None:
     for number, case in enumerate(mappings_of(fields.get("cases")), 1):
         _only(case, known | ABOUT, f"case {number}")
     for holder in (fields, *mappings_of(fields.get("cases"))):
-        for number, step in enumerate(mappings_of(holder.get("steps")), 1):
-            _only(step, STEP, f"step {number}")
+        check_steps(holder)
         expect = holder.get("expect")
         if isinstance(expect, dict) and vector.kind in EXPECTATIONS:
             _only(expect, EXPECTATIONS[vector.kind], "expect", is_strict=True)

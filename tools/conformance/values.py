@@ -32,12 +32,14 @@ class Vector:
 
     Args:
         fields: All of it, as the file says it.
+        problem: Why it is no vector, "" for one.
     """
 
     id: str
     kind: str
     title: str
     fields: Fields
+    problem: str = ""
 
     @property
     def topic(self) -> str:

@@ -4,10 +4,10 @@ Load a vector file, run each vector through the code of its kind, and report.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -19,8 +19,8 @@ from tools.conformance.values import (
     LeftOut,
     Malformed,
     Vector,
+    items_of,
     mapping_of,
-    mappings_of,
     text_of,
 )
 
@@ -60,31 +60,69 @@ class Outcome:
         return not self.differences and not self.left_out
 
 
+class _UniqueKeys(yaml.SafeLoader):
+    """
+    Be the safe loader, but refuse a key that stands twice in a mapping: the first would be lost
+    unseen. Keys without a value say nothing: a title with commas in it leaves some.
+    """
+
+    def construct_mapping(  # the base class has the truth value by position
+        self,
+        node: yaml.MappingNode,
+        deep: bool = False,  # noqa: FBT001, FBT002
+    ) -> dict[Hashable, Any]:
+        """
+        Return a mapping.
+        """
+        seen: set[object] = set()
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode) or value.tag == "tag:yaml.org,2002:null":
+                continue
+            if (key.tag, key.value) in seen:
+                raise Malformed(f"the key {key.value!r} is there twice,{key.start_mark}")
+            seen.add((key.tag, key.value))
+        return super().construct_mapping(node, deep)
+
+
 def load(path: Path) -> list[Vector]:
     """
-    Return the vectors of a file, in its order.
+    Return the vectors of a file, in its order. One that is no vector is told as a failure of its
+    own, so that the others still run.
 
     Raises:
-        Refused: The file is no vector file, or an id is missing or there twice.
+        Refused: The file holds no vectors.
     """
     try:
-        loaded = yaml.safe_load(path.read_text("utf-8"))
-        found = [_vector(dict(fields)) for fields in mappings_of(mapping_of(loaded).get("vectors"))]
+        loaded = yaml.load(path.read_text("utf-8"), _UniqueKeys)  # noqa: S506 - a safe loader
+        found = items_of(mapping_of(loaded).get("vectors"))
     except (yaml.YAMLError, Malformed, OSError, UnicodeError) as error:
         raise Refused("file", f"must hold vectors: {error}", str(path)) from None
-    ids = [vector.id for vector in found]
-    twice = next((each for each in ids if ids.count(each) > 1), None)
-    if not found or twice is not None:
-        raise Refused("file", "must hold vectors with an id each, no id twice", twice or str(path))
-    return found
+    if not found:
+        raise Refused("file", "must hold vectors with an id each", str(path))
+    vectors: list[Vector] = []
+    seen: set[str] = set()
+    for number, each in enumerate(found, 1):
+        vectors.append(_vector(each, number, seen))
+    return vectors
 
 
-def _vector(fields: dict[str, object]) -> Vector:
-    if not fields.get("id"):
-        raise Malformed("a vector has no id")
-    return Vector(
-        text_of(fields["id"]), text_of(fields.get("kind")), text_of(fields.get("title")), fields
-    )
+def _vector(value: object, number: int, seen: set[str]) -> Vector:
+    """
+    Return a vector, and note its id as seen.
+    """
+    label = f"number {number}"
+    if not isinstance(value, Mapping):
+        return Vector(label, "", "", {}, problem=f"a vector is a mapping, not {value!r}")
+    fields = {text_of(name): each for name, each in value.items()}
+    vector_id = text_of(fields.get("id"))
+    problem = ""
+    if not vector_id:
+        problem = "a vector has no id"
+    elif vector_id in seen:
+        problem = f"the id {vector_id} is there twice"
+    seen.add(vector_id)
+    kind, title = text_of(fields.get("kind")), text_of(fields.get("title"))
+    return Vector(vector_id or label, kind, title, fields, problem=problem)
 
 
 def run_all(vectors: Sequence[Vector]) -> Iterator[Outcome]:
@@ -93,7 +131,7 @@ def run_all(vectors: Sequence[Vector]) -> Iterator[Outcome]:
     """
     known = names_used(vectors)
     for vector in vectors:
-        yield run_one(Vector(vector.id, vector.kind, vector.title, {**vector.fields, **known}))
+        yield run_one(replace(vector, fields={**vector.fields, **known}))
 
 
 def run_one(vector: Vector) -> Outcome:
@@ -101,6 +139,8 @@ def run_one(vector: Vector) -> Outcome:
     Return the outcome of one vector; whatever is raised on the way is a difference.
     """
     run = KINDS.get(vector.kind)
+    if vector.problem:
+        return Outcome(vector, [f"malformed: {vector.problem}"])
     if run is None:
         return Outcome(vector, [f"there is no kind {vector.kind!r}"])
     try:

@@ -65,7 +65,7 @@ def test_a_vector_without_steps_is_one_cycle():
     )
 
     assert [] == found
-    assert [None, "cycle"] == trials[0].done
+    assert ["cycle"] == trials[0].done
 
 
 def test_each_step_has_its_time_and_its_expectations():
@@ -82,7 +82,7 @@ def test_each_step_has_its_time_and_its_expectations():
         ],
     )
 
-    assert [5, ["B"], "cycle", 1080, None, "cycle"] == trials[0].done
+    assert [5, ["B"], "cycle", 1080, "cycle"] == trials[0].done
     assert ["step 2: A runs on: expected {'h2': 1}, found {'h1': 1}"] == found
 
 

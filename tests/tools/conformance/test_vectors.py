@@ -60,8 +60,8 @@ def test_one_kind_or_one_vector_may_be_run(capsys):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "vectors: []", "vectors: 5", "- 1", "vectors: [{kind: parse}]", "a: [",
-             "vectors: [{id: a}, {id: a}]"],
+    "text", ["", "vectors: []", "vectors: 5", "- 1", "a: [", "vectors: [{id: a, R: x, R: y}]",
+             "vectors: [{id: a, kind: parse}]\nvectors: [{id: b, kind: parse}]"],
 )  # fmt: skip
 def test_a_file_without_vectors_is_refused(tmp_path, capsys, text):
     """
@@ -71,8 +71,42 @@ def test_a_file_without_vectors_is_refused(tmp_path, capsys, text):
     file.write_text(text)
 
     assert 2 == main(["vectors", str(file)])
-    assert "file" in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert "file" in shown.err
+    assert "0 passed, 0 failed" == shown.out.splitlines()[-1]
     assert 2 == main(["vectors", str(tmp_path / "missing.yaml")])
+
+
+def test_what_is_no_vector_fails_alone(tmp_path, capsys):
+    """
+    The vectors beside it still run, and the last line counts all.
+    """
+    file = tmp_path / "mixed.yaml"
+    file.write_text("""
+        vectors:
+        - {id: good, kind: parse, input: {R: "mem>1"}, expect: {reject: false}}
+        - {kind: parse}
+        - 5
+        - {id: good, kind: parse, input: {R: "mem>1"}, expect: {reject: false}}
+        - {id: bad-cases, kind: schedule, cases: 7}
+        - {id: bad-hosts, kind: schedule, cluster: {hosts: h1}, expect: {run: true}}
+        - {id: bad-expect, kind: select, cluster: {hosts: [{name: h1}]}, R: "mem>1", expect: 4}
+        - [1, 2]
+    """)
+
+    assert 1 == main(["vectors", str(file)])
+    lines = capsys.readouterr().out.splitlines()
+    assert "1 passed, 7 failed" == lines[-1]
+    assert any("no id" in line for line in lines)
+    assert any("twice" in line for line in lines)
+
+
+def test_asking_for_no_vector_of_the_file_is_no_success(capsys):
+    """
+    A mistyped id would otherwise look like a pass.
+    """
+    assert 2 == main(["vectors", str(OWN), "--id", "no-such"])
+    assert "0 passed, 0 failed" == capsys.readouterr().out.splitlines()[-1]
 
 
 def test_one_vectors_failure_is_that_vectors():

@@ -1,0 +1,160 @@
+"""
+Let happen what the actions and steps of a vector say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from tools.conformance.trial import Trial
+from tools.conformance.values import (
+    Fields,
+    Malformed,
+    items_of,
+    mapping_of,
+    mappings_of,
+    text_of,
+    texts_of,
+    whole_of,
+)
+
+ACTIONS: Final = frozenset(
+    {"bstop", "bresume", "bkill", "brequeue", "bswitch", "bmod", "btop", "bbot", "exit", "killed",
+     "pre_exec", "over", "host_unavail", "finish", "host_ok", "job_alive", "submit", "hclose",
+     "hopen", "qopen", "qclose", "qact", "qinact"}
+)  # fmt: skip
+"""What may happen: a command about jobs, hosts or queues, or something that happens to them."""
+
+SAME: Final[Mapping[str, str]] = {"fail": "exit", "host_lost": "host_unavail", "bsub": "submit"}
+"""Other words for some of them."""
+
+ABOUT: Final = frozenset({"by", "at", "clock", "cycle", "expect", "why", "note"})
+"""What else an action or step may have."""
+
+FIELDS: Final = ACTIONS | frozenset(SAME) | ABOUT
+
+_OF_TRIAL: Final = frozenset({"finish", "host_ok", "job_alive", "submit"})
+
+
+class Arrivals:
+    """
+    Submit the jobs of a case when their time has come; those without one at once.
+
+    Args:
+        trial: The scheduler.
+        jobs: As the vector lists them.
+    """
+
+    def __init__(self, trial: Trial, jobs: Iterable[Fields]) -> None:
+        self._trial = trial
+        self._waiting = list(jobs)
+
+    def until(self, minute: int) -> None:
+        """
+        Submit those that come up to a minute.
+        """
+        due = [job for job in self._waiting if _submitted_at(job) <= minute]
+        self._waiting = [job for job in self._waiting if _submitted_at(job) > minute]
+        for job in sorted(due, key=_submitted_at):
+            if "submit" in job:
+                self._trial.go_to(_submitted_at(job))
+            self._trial.submit(job)
+
+    def all(self) -> None:
+        """
+        Submit all of them, each at its time.
+        """
+        self.until(max(map(_submitted_at, self._waiting), default=0))
+
+
+def _submitted_at(job: Fields) -> int:
+    return whole_of(job.get("submit", 0))
+
+
+def check_action(action: Fields, what: str) -> None:
+    """
+    Do nothing, or name what of an action or step nobody knows.
+
+    Raises:
+        Malformed: There is something.
+    """
+    unknown = sorted(str(name) for name, value in action.items()
+                     if name not in FIELDS and value is not None)  # fmt: skip
+    if unknown:
+        raise Malformed(f"nothing is known of {', '.join(unknown)} in {what}")
+
+
+def minute_of(when: Fields) -> int | None:
+    """
+    Return the minute of a step, by ``clock`` or ``at``; None when it doesn't say.
+    """
+    if when.get("clock") is not None:
+        hours, _, minutes = text_of(when["clock"]).partition(":")
+        return int(hours) * 60 + int(minutes or 0)
+    return whole_of(when["at"]) if when.get("at") is not None else None
+
+
+def carry_out(trial: Trial, action: Fields, arrivals: Arrivals) -> None:
+    """
+    Let time go on to when an action happens, and let it happen.
+    """
+    minute = minute_of(action)
+    if minute is not None:
+        arrivals.until(minute)
+        trial.go_to(minute)
+    if action.get("cycle") is True:
+        trial.cycle()
+    by = text_of(action.get("by") or "u1")
+    for job in _new_jobs(action.get("submit", action.get("bsub"))):
+        trial.submit(job)
+    for name, about, value in _acts_of(action):
+        trial.act(name, about, value, by=by)
+    if _OF_TRIAL.intersection(action):
+        trial.happen(action)
+
+
+def _new_jobs(value: object) -> list[Fields]:
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return [{"id": value}]
+    if isinstance(value, Mapping):
+        return [mapping_of(value)]
+    return [job if isinstance(job, Mapping) else {"id": text_of(job)} for job in items_of(value)]
+
+
+def _acts_of(action: Fields) -> list[tuple[str, str, object]]:
+    found: list[tuple[str, str, object]] = []
+    for word, about in action.items():
+        name = SAME.get(word, word)
+        if name in ABOUT or name in _OF_TRIAL or about is None:
+            continue
+        default = 1 if word == "fail" else None
+        if isinstance(about, Mapping):
+            found += [(name, text_of(job), value) for job, value in about.items()]
+        else:
+            found += [(name, job, default) for job in texts_of(about)]
+    return found
+
+
+def finished_in(step: Fields) -> list[tuple[str, int]]:
+    """
+    Return the jobs that end in a step by themselves, with their exit codes.
+    """
+    about = step.get("finish")
+    if isinstance(about, Mapping):
+        return [(text_of(job), whole_of(code)) for job, code in about.items()]
+    return [(job, 0) for job in texts_of(about)]
+
+
+def check_steps(holder: Fields) -> None:
+    """
+    Do nothing, or name what of the steps and actions of a vector or case nobody knows.
+
+    Raises:
+        Malformed: There is something.
+    """
+    for field, what in (("steps", "step"), ("actions", "action")):
+        for number, action in enumerate(mappings_of(holder.get(field)), 1):
+            check_action(action, f"{what} {number}")

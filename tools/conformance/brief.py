@@ -1,0 +1,65 @@
+"""
+What brief cases do to their one job, J: a verb as a field, or what becomes of it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tools.conformance.actions import ACTIONS, SAME
+from tools.conformance.values import Fields, Malformed, text_of
+
+VERBS: Final = ("action", "do", "cmd", "command", "event")
+"""Fields that name a verb, with an option behind it: ``bkill -r``."""
+
+OF_ONE_JOB: Final = {
+    "exit_code": "exit",
+    "signal": "killed",
+    "pre_exec_exit": "pre_exec",
+    "over": "over",
+    "set": "bmod",
+    "to": "bswitch",
+}
+"""Fields that say what becomes of the job, and the action that it is."""
+
+FIELDS: Final = frozenset({*VERBS, *OF_ONE_JOB, *ACTIONS, *SAME, "by", "killed_by", "external"})
+
+ADMINISTRATORS: Final = frozenset({"admin", "administrator", "root"})
+OWNERS: Final = frozenset({"owner", "user", "self"})
+
+
+def brief_actions(case: Fields) -> list[Fields]:
+    """
+    Return what a brief case does to its one job.
+    """
+    for field, name in OF_ONE_JOB.items():
+        if field in case:
+            return [{name: {"J": case[field]}, "by": _who(case)}]
+    if "killed_by" in case:
+        return [{"bkill": "J", "by": _who({"by": case["killed_by"]})}]
+    for field in VERBS:
+        if field in case:
+            verb, _, option = text_of(case[field]).partition(" ")
+            return [_action(verb, option, case)]
+    for name in (*ACTIONS, *SAME):
+        if name in case:
+            value = case[name]
+            option = "" if value is True or value == "J" else text_of(value)
+            return [_action(name, option, case)]
+    return []
+
+
+def _action(verb: str, option: str, case: Fields) -> Fields:
+    if verb not in ACTIONS and verb not in SAME:
+        raise Malformed(f"nothing is known of the action {verb!r}")
+    return {verb: {"J": option} if option else "J", "by": _who(case)}
+
+
+def _who(case: Fields) -> str:
+    """
+    Return the user who does it.
+    """
+    word = text_of(case.get("by"))
+    if word in ADMINISTRATORS:
+        return "admin"
+    return text_of(case.get("user") or "u1") if word in OWNERS or not word else word

@@ -1,0 +1,198 @@
+"""
+What may be done to the jobs, hosts and queues of a trial, and what may happen to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from domain.amounts import MEM, Amount
+from domain.commands import (
+    CloseWorker,
+    JobCouldNotStartReport,
+    JobFinishedReport,
+    KillJob,
+    MarkUnreachable,
+    ModifyJob,
+    MoveJob,
+    OpenWorker,
+    RequeueJob,
+    ResumeJob,
+    SetQueue,
+    StopJob,
+    SwitchJob,
+    WorkerReport,
+)
+from domain.errors import Denied, Refused
+from domain.events.jobs import PRE_EXEC_GIVES_UP
+from domain.events.workers import JobUsage
+from domain.job_states import WAITING, JobState
+from tools.conformance.core_driver import CoreDriver
+from tools.conformance.core_setup import MB_MILLI, OVER_US, job_of
+from tools.conformance.trial import NotYet
+from tools.conformance.values import Fields, mapping_of, text_of, whole_of
+
+
+class CoreActs(CoreDriver):
+    """
+    Play users, administrators and workers to a core by the names of actions.
+
+    Args:
+        case: The case of a vector, for what jobs are changed into.
+        now_us: When it begins.
+
+    ``denied`` and ``error`` tell how the last action was refused.
+    """
+
+    def __init__(self, case: Fields, now_us: int) -> None:
+        super().__init__(now_us)
+        self.case = case
+        self.denied = False
+        self.error = ""
+
+    def act(self, name: str, job: str, value: object, *, by: str) -> None:
+        """
+        Do to a job what a command does, or let something happen to it; a refusal is noted.
+        """
+        action = self._actions().get(name)
+        if action is None:
+            raise NotYet(f"the action {name}")
+        self.denied, self.error = False, ""
+        for each in self._elements(job):
+            try:
+                action(each, value, by)
+            except Refused as refused:
+                self.denied = isinstance(refused, Denied) or "administrator" in refused.rule
+                self.error = f"{refused.field}: {refused.rule}"
+
+    def _actions(self) -> dict[str, Callable[[str, object, str], object]]:
+        return {
+            "bstop": self._stop,
+            "bresume": lambda job, _, by: self._command(ResumeJob(job_id=self.ids[job]), by),
+            "bkill": self._kill,
+            "brequeue": self._requeue,
+            "bswitch": lambda job, value, by: self._command(
+                SwitchJob(job_id=self.ids[job], queue=text_of(value)), by
+            ),
+            "bmod": self._modify,
+            "btop": lambda job, _, by: self._move(job, "top", by),
+            "bbot": lambda job, _, by: self._move(job, "bottom", by),
+            "exit": self._exit,
+            "pre_exec": self._fail_before,
+            "killed": lambda job, value, _: self._end(job, signal=whole_of(value)),
+            "host_unavail": self._lose,
+            "over": self._exceed,
+            "hclose": lambda host, _, by: self._command(CloseWorker(worker=host), by),
+            "hopen": lambda host, _, by: self._command(OpenWorker(worker=host), by),
+            "qopen": lambda queue, _, by: self._set_queue(queue, "open", by),
+            "qclose": lambda queue, _, by: self._set_queue(queue, "closed", by),
+            "qact": lambda queue, _, by: self._set_queue(queue, "active", by),
+            "qinact": lambda queue, _, by: self._set_queue(queue, "inactive", by),
+        }
+
+    def _set_queue(
+        self, queue: str, to: Literal["open", "closed", "active", "inactive"], by: str
+    ) -> None:
+        self._command(SetQueue(queue=queue, to=to), by)
+
+    def _stop(self, job: str, value: object, by: str) -> None:
+        _without_option("bstop", value)
+        self._command(StopJob(job_id=self.ids[job]), by)
+        self._until(lambda: self._record(job).state in {JobState.USUSP, JobState.PSUSP})
+
+    def _kill(self, job: str, value: object, by: str) -> None:
+        _without_option("bkill", value)
+        self._command(KillJob(job_id=self.ids[job]), by)
+        self._until(lambda: self._record(job).state is JobState.EXIT)
+
+    def _requeue(self, job: str, value: object, by: str) -> None:
+        if value not in (None, "-H"):
+            raise NotYet(f"brequeue {text_of(value)}")
+        self._command(RequeueJob(job_id=self.ids[job], hold=value == "-H"), by)
+        self._until(lambda: self._record(job).state in WAITING)
+
+    def _move(self, job: str, to: Literal["top", "bottom"], by: str) -> None:
+        self._command(MoveJob(job_id=self.ids[job], to=to), by)
+
+    def _modify(self, job: str, value: object, by: str) -> None:
+        changes = mapping_of(value)
+        record = self._record(job)
+        if "q" in changes:
+            raise Refused("queue", "is changed by a switch", text_of(changes["q"]))
+        if "depn" in changes:
+            spec = record.spec.model_copy(update={"dependency_text": "", "dependency": None})
+        else:
+            spec = job_of(changes, record.spec.name, self.case)
+            given = {"n": ("tasks_min", "tasks_max"), "W": ("run_limit_us",)}
+            given["R"] = ("resreq",)
+            names = [name for change in changes for name in given[change]]
+            changed = {name: getattr(spec, name) for name in names}
+            spec = record.spec.model_copy(update=changed)
+        self._command(ModifyJob(job_id=record.job_id, spec=spec), by)
+
+    def _exit(self, job: str, value: object, by: str) -> None:
+        del by
+        self._end(job, exit_code=whole_of(value))
+
+    def _end(self, job: str, *, exit_code: int | None = None, signal: int | None = None) -> None:
+        """
+        Report a job's end, and let the core put it back when its exit value says so.
+        """
+        record = self._record(job)
+        self._report(JobFinishedReport, record, exit_code=exit_code, signal=signal)
+        self._until(lambda: not record.requeue_why)
+
+    def _fail_before(self, job: str, value: object, by: str) -> None:
+        """
+        Let a command before the job's own fail: the queue's, or the job's own with the value that
+        says there is no use in trying again.
+        """
+        del by
+        code = whole_of(value)
+        owner = "job" if code == PRE_EXEC_GIVES_UP else "queue"
+        record = self._record(job)
+        self._report(
+            JobCouldNotStartReport, record, why="pre_exec", pre_exec_of=owner, pre_exec_exit=code
+        )
+        self._until(lambda: not record.requeue_why)
+
+    def _exceed(self, job: str, value: object, by: str) -> None:
+        """
+        Let a job go over the limit that it was submitted with.
+        """
+        del by
+        record = self._record(job)
+        amounts = tuple(Amount(resource=name, milli=9 * MB_MILLI) for name in (MEM, "swp"))
+        usage = JobUsage(
+            job_id=record.job_id,
+            attempt=record.attempt,
+            amounts=amounts,
+            cpu_us=2 * OVER_US,
+            processes=9,
+            threads=9,
+        )
+        if value in {"runlimit", "termination_deadline"}:
+            self.now_us += OVER_US
+        else:
+            worker = self.core.state.hosts[0].name
+            self._command(WorkerReport(worker=worker, incarnation=1, jobs=(usage,)))
+        self._until(lambda: record.state is JobState.EXIT)
+
+    def _lose(self, host: str, value: object, by: str) -> None:
+        del value, by
+        self._command(MarkUnreachable(worker=host, incarnation=1, silent_us=0))
+
+    def _elements(self, name: str) -> list[str]:
+        """
+        Return the jobs that a name means: itself, or the elements in brackets.
+        """
+        if name in self.ids or "[" not in name:
+            return [name]
+        base, _, listed = name.rstrip("]").partition("[")
+        return [f"{base}[{index}]" for index in listed.split(",")]
+
+
+def _without_option(verb: str, value: object) -> None:
+    if value is not None:
+        raise NotYet(f"{verb} {text_of(value)}")

@@ -54,7 +54,8 @@ class PreemptPolicy(StrEnum):
 
 class OnPreempt(StrEnum):
     """
-    Name what becomes of a victim: it is suspended, ended, or put back to pending.
+    Name what becomes of a job that the system stops: it is suspended, ended, or put back to
+    pending.
     """
 
     SUSPEND = "suspend"

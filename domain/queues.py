@@ -17,12 +17,11 @@ from domain.name_lists import NameList
 from domain.preemption import OnPreempt, PreemptPolicy
 from domain.resreq.merge import ReservationRange
 from domain.resreq.syntax import Requirement
+from domain.thresholds import LoadThreshold
 from domain.windows import Windows
 
 QUEUE_PRIORITY_MAX = 1_000_000
 TASKS_MAX = 1_000_000
-
-
 
 
 class QueueLimits(Value):
@@ -90,6 +89,9 @@ class QueueSpec(Value):
         is_backfill: Whether jobs with a run limit may use what others have gathered, when they end
             before it is needed (LSF's BACKFILL).
         fairshare: Whose jobs come first, for the picker ``fairshare``.
+        on_window: What becomes of its running jobs when its run windows close.
+        on_load: What becomes of them where the load of a host is too much.
+        thresholds: From which load of a host on none of its jobs starts there, or goes on.
     """
 
     priority: Annotated[int, Field(ge=0, le=QUEUE_PRIORITY_MAX)]
@@ -130,6 +132,9 @@ class QueueSpec(Value):
     resource_reserve_us: TimeUs | None = None
     is_backfill: bool = False
     fairshare: Fairshare | None = None
+    on_window: OnPreempt = OnPreempt.SUSPEND
+    on_load: OnPreempt = OnPreempt.SUSPEND
+    thresholds: tuple[LoadThreshold, ...] = ()
 
     @property
     def bounds_tasks(self) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from domain.amounts import Count
 from domain.event import Value
+from domain.thresholds import LoadThreshold
 from domain.windows import Windows
 
 
@@ -17,6 +18,7 @@ class HostSettings(Value):
         dispatch_windows: Outside of them no job starts there; None for always.
         user_slots_max: Most slots that one user may have there, None for any.
         is_locked: Whether it is locked: no job starts there, those that run go on.
+        thresholds: From which load on nothing starts there, and jobs are stopped.
         description: A line for people.
     """
 
@@ -24,3 +26,4 @@ class HostSettings(Value):
     user_slots_max: Count | None = None
     is_locked: bool = False
     description: str = ""
+    thresholds: tuple[LoadThreshold, ...] = ()

@@ -157,6 +157,7 @@ OPEN: Final[dict[str, str]] = {
     "LimitCharge": "resource",
     "ListHeldBack": "blocker",
     "LogArchived": "digest file sha256",
+    "LoadThreshold": "index",
     "LogBranched": "parent_log_id parent_digest",
     "LogPruned": "digest",
     "Name": "name unit",

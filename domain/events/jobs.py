@@ -276,7 +276,8 @@ class JobSuspendOrdered(Event):
     Decide that a worker must stop an attempt.
 
     Args:
-        why: The suspend reason: SUSP_USER_STOP, SUSP_ADMIN_STOP, SUSP_QUEUE_WINDOW or SUSP_PREEMPT.
+        why: The suspend reason: SUSP_USER_STOP, SUSP_ADMIN_STOP, SUSP_QUEUE_WINDOW, SUSP_PREEMPT or
+            SUSP_LOAD with the load index in parentheses.
         signal: The signal to begin with.
         preemptor: Job id of the job it is for, "" when it isn't for one.
     """

@@ -18,6 +18,7 @@ from domain.reasons import ReasonCode
 from domain.resources import ResourceDescriptor
 from projections.scheduling.facts import HostFacts, Vocabulary
 from projections.scheduling.limits import Limits
+from projections.scheduling.load_bounds import HostBounds
 from projections.scheduling.placement.selecting import Selector
 from projections.scheduling.pools import Pools
 from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
@@ -121,6 +122,7 @@ class Capacity:
         self.described = 0
         self.revision: Column = np.zeros(0, np.int64)
         self.loads: dict[str, Column] = {}
+        self.load_bounds = HostBounds()
         self.pools = Pools()
         self.exclusive: Column = np.zeros(0, np.int64)
         self.units = UnitShares()
@@ -165,8 +167,17 @@ class Capacity:
             column.total[number] = resource.total_milli
             column.is_real[number] = resource.is_real
             column.present[number] = True
+        self.set_thresholds(worker)
         self.set_load(worker)
         self.set_status(worker)
+
+    def set_thresholds(self, worker: WorkerRecord) -> None:
+        """
+        Take over which load is too much for the worker.
+        """
+        thresholds = worker.settings.thresholds
+        if thresholds or self.load_bounds:
+            self.load_bounds.set_host(worker.number, self.hosts, thresholds)
 
     def _describe(self, worker: WorkerRecord) -> None:
         """

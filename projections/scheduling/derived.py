@@ -26,7 +26,7 @@ CACHES: Final = frozenset(
 CAPACITY_CACHES: Final = frozenset(
     (
         "resources freed let_go changed status described revision selector limits workers facts "
-        "names loads pools units shut is_plain"
+        "names loads pools units shut is_plain load_bounds"
     ).split()
 )
 
@@ -48,6 +48,7 @@ def derived(state: State) -> dict[str, Any]:
     for name, column in sorted(capacity.resources.items()):
         for part in type(column).__slots__:
             found[f"capacity.{name}.{part}"] = plain(getattr(column, part))
+    found["capacity.load_bounds"] = capacity.load_bounds.known()
     used = {key: sorted(units.items()) for key, units in capacity.units.used.items()}
     found["capacity.units"] = sorted(used.items())
     found["capacity.pools"] = {

@@ -18,7 +18,9 @@ from domain.events.jobs import (
 )
 from domain.job_states import LIVE, JobState
 from domain.jobs import JobLimits
+from domain.preemption import OnPreempt
 from projections.scheduling.handle.reports import why_killed
+from projections.scheduling.loads import Loads, is_by_load
 from projections.scheduling.records import FRESH_AFTER, JobRecord, WorkerRecord
 from projections.scheduling.state import State
 from projections.scheduling.watches import order_of
@@ -30,6 +32,8 @@ TERM_CPULIMIT: Final = "TERM_CPULIMIT"
 TERM_PROCESSLIMIT: Final = "TERM_PROCESSLIMIT"
 TERM_SWAP: Final = "TERM_SWAP"
 TERM_THREADLIMIT: Final = "TERM_THREADLIMIT"
+TERM_WINDOW: Final = "TERM_WINDOW"
+TERM_LOAD: Final = "TERM_LOAD"
 TERM_LOST_HOST: Final = "TERM_LOST_HOST"
 SWAP: Final = "swp"
 TERM_REQUEUE_OWNER: Final = "TERM_REQUEUE_OWNER"
@@ -57,6 +61,7 @@ class Orders:
         self._state = state
         self._decide = decide
         self._now_us = now_us
+        self._loads = Loads(state)
 
     def carry_out(self) -> None:
         """
@@ -111,7 +116,7 @@ class Orders:
             else:
                 self._decide(job.stream, JobEnded(why=why_killed(job)))
 
-    def _order_kill(self, job: JobRecord, why: str) -> None:
+    def _order_kill(self, job: JobRecord, why: str, *, requeue: bool = False) -> None:
         if job.kill_order:
             return
         worker = self._worker(job)
@@ -121,6 +126,7 @@ class Orders:
             order_number=worker.last_order + 1,
             why=why,
             signals=RUN_LIMIT_SIGNALS if why == TERM_RUNLIMIT else KILL_SIGNALS,
+            requeue=requeue,
         )
         self._decide(job.stream, event)
 
@@ -175,8 +181,11 @@ class Orders:
         Stop what users or windows want stopped; let go on what nothing keeps stopped any more.
         """
         self._note_windows()
-        for job in sorted(self._state.demands.values(), key=order_of):
+        for job in sorted(self._state.demands.values(), key=self._turn_of):
             self._look_at(job)
+        if self._state.pressed:
+            for job, why in list(self._loads.to_stop()):
+                self._stop(job, why, TERM_LOAD, self._state.queue_of(job).spec.on_load)
         self._state.demands = {
             stream: job
             for stream, job in self._state.demands.items()
@@ -206,14 +215,33 @@ class Orders:
             by_user = job.stop_actor == job.spec.user
             self._suspend(job, SUSP_USER_STOP if by_user else SUSP_ADMIN_STOP)
         elif job.state is JobState.RUN and not window_open:
-            self._suspend(job, SUSP_QUEUE_WINDOW)
+            on_window = self._state.queue_of(job).spec.on_window
+            self._stop(job, SUSP_QUEUE_WINDOW, TERM_WINDOW, on_window)
         elif (
             job.state is JobState.SSUSP
             and window_open
             and _may_go_on(job)
             and self._state.capacity.can_come_back(job)
+            and self._loads.may_go_on(job)
         ):
             self._resume(job)
+
+    def _turn_of(self, job: JobRecord) -> tuple[int, ...]:
+        """
+        Return what orders jobs that are stopped or let go on: those of higher queues go on first.
+        """
+        is_stopped = job.state is JobState.SSUSP
+        priority = self._state.queue_of(job).spec.priority if is_stopped else 0
+        return (int(is_stopped), -priority, *order_of(job))
+
+    def _stop(self, job: JobRecord, why: str, term: str, on_stop: OnPreempt) -> None:
+        """
+        Stop a job in the way that its queue has for that cause.
+        """
+        if on_stop is OnPreempt.SUSPEND:
+            self._suspend(job, why)
+        else:
+            self._order_kill(job, term, requeue=on_stop is OnPreempt.REQUEUE)
 
     def _suspend(self, job: JobRecord, why: str) -> None:
         worker = self._worker(job)
@@ -232,11 +260,12 @@ class Orders:
 
 def _may_go_on(job: JobRecord) -> bool:
     """
-    Say whether nothing but its queue's window can keep a suspended job stopped.
+    Say whether nothing but its queue's window or its hosts can keep a suspended job stopped.
     """
     if job.stop_actor is not None:
         return False
-    return job.resume_wanted or job.suspend_why == SUSP_QUEUE_WINDOW
+    by_system = job.suspend_why == SUSP_QUEUE_WINDOW or is_by_load(job.suspend_why)
+    return job.resume_wanted or by_system
 
 
 def usage_limit_reached(job: JobRecord, limits: JobLimits | None) -> str:

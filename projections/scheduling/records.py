@@ -164,6 +164,7 @@ class WorkerRecord:
     ``is_draining`` says that it is closed to run dry.
     ``accepted_us`` is when a job was last started there, kept while starts are paced.
     ``is_awaited`` says that the scheduler hasn't heard of it since its own start.
+    ``eased_us`` is when a job of it was last stopped because of its load.
     """
 
     name: str
@@ -186,6 +187,7 @@ class WorkerRecord:
     settings: HostSettings = field(default_factory=HostSettings)
     accepted_us: int | None = None
     is_awaited: bool = False
+    eased_us: int | None = None
 
     @property
     def is_silent(self) -> bool:

@@ -36,6 +36,7 @@ from domain.resreq.syntax import (
 from domain.resreq.tasks import TaskRange, task_counts
 from domain.resreq.verdicts import LOCAL_TYPE, is_static, with_default_type
 from projections.scheduling.budgets import BY_PROCESSOR, Budget
+from projections.scheduling.load_bounds import LoadBound
 
 MILLI = 1000
 WHOLE_FIRST: Final = ("parjob", "fill")
@@ -152,6 +153,7 @@ class Part:
         same: What all its hosts have in common.
         budgets: What bounds how its tasks may be placed: those of hosts, of slots, tasks and
             resources.
+        bounds: The load from which on hosts take none of its tasks.
     """
 
     tasks_min: int
@@ -163,6 +165,7 @@ class Part:
     order: tuple[OrderKey, ...] = ()
     same: tuple[str, ...] = ()
     budgets: tuple[Budget, ...] = ()
+    bounds: tuple[LoadBound, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)
@@ -246,6 +249,7 @@ class Asking(NamedTuple):
         open_branches: How many of its alternatives are open yet.
         queue_hosts: The hosts that the queue has, None for all.
         budgets: What the job is charged to.
+        bounds: The load of hosts that its queue and the hosts bound.
     """
 
     spec: JobSpec
@@ -256,6 +260,7 @@ class Asking(NamedTuple):
     hosts_max: int | None = None
     queue_hosts: NameList | None = None
     budgets: tuple[Budget, ...] = ()
+    bounds: tuple[LoadBound, ...] = ()
 
 
 def fingerprint_of(asking: Asking) -> str:
@@ -325,7 +330,7 @@ def request_of(asking: Asking, settings: ClusterSettings, catalogue: Catalogue) 
 def _is_bare(part: Part) -> bool:
     usage = part.usages[0]
     is_static = all(condition.is_static for condition in part.conditions)
-    has_more = not is_static or part.loads or part.span or part.same
+    has_more = not is_static or part.loads or part.span or part.same or part.bounds
     is_amounts = not (usage.shared or usage.pooled or usage.thresholds)
     return not has_more and is_amounts and all(need.per is not Per.JOB for need in usage.needs)
 
@@ -339,7 +344,8 @@ def _is_volatile(part: Part, settings: ClusterSettings) -> bool:
     """
     is_known = part.tasks_max == 1 or all(name in WHOLE_FIRST for name in settings.allocators)
     is_static = all(each.is_static for each in part.conditions) and not part.loads
-    return part.usages != (Usage(),) or part.span is not None or not is_static or not is_known
+    has_more = part.usages != (Usage(),) or part.span is not None or bool(part.bounds)
+    return has_more or not is_static or not is_known
 
 
 class _Builder:
@@ -389,6 +395,7 @@ class _Builder:
             order=primary.order,
             same=primary.same,
             budgets=(*self.budgets(usages), *self._by_processor(tasks)),
+            bounds=self.asking.bounds,
         )
 
     def budgets(self, usages: tuple[Usage, ...]) -> tuple[Budget, ...]:
@@ -476,23 +483,3 @@ def text_of(requirement: Requirement | None) -> str:
     if requirement is None:
         return ""
     return render(requirement) or "select[]"
-
-
-def open_branches_of(requirement: Requirement | None, waited_us: int) -> int:
-    """
-    Return how many alternatives are open so long after submission.
-    """
-    if requirement is None:
-        return 1
-    return sum(compound.delay_us <= waited_us for compound in requirement.compounds)
-
-
-def delays_of(requirement: Requirement | None) -> tuple[int, ...]:
-    """
-    Return the moments after submission at which hidden alternatives open, rising.
-    """
-    if requirement is None:
-        return ()
-    return tuple(
-        dict.fromkeys(compound.delay_us for compound in requirement.compounds if compound.delay_us)
-    )

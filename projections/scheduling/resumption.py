@@ -13,6 +13,7 @@ from domain.events.jobs import JobResumeOrdered
 from domain.job_states import JobState
 from projections.scheduling.capacity import Mask
 from projections.scheduling.holds import hold, holders_of, slots_of, victims_of
+from projections.scheduling.loads import Loads
 from projections.scheduling.own_view import ground_of
 from projections.scheduling.placement.relief import Relief, shared_of
 from projections.scheduling.records import JobRecord
@@ -57,7 +58,9 @@ class Resumption:
         is_wanted = victim.stop_actor is None and victim.kill_actor is None
         is_open = self._state.run_windows_open.get(victim.spec.queue, True)
         is_ordered = victim.kill_order or victim.suspend_order or victim.resume_order
-        return victim.state is JobState.SSUSP and is_wanted and is_open and not is_ordered
+        if victim.state is not JobState.SSUSP or not is_wanted or not is_open or is_ordered:
+            return False
+        return Loads(self._state).may_go_on(victim)
 
     def _resume_order(self, victim: JobRecord) -> tuple[int, ...]:
         priority = self._state.queue_of(victim).spec.priority

@@ -11,42 +11,39 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from domain.allocations import Allocation
 from domain.effective import requirement_of
 from domain.errors import Refused
 from domain.identity import ByIdentity
 from domain.job_states import LIVE, JobState
 from domain.jobs import JobSpec
 from domain.preemption import Relation
-from domain.reasons import ReasonCode
 from domain.resources import Catalogue, ResourceDescriptor
 from domain.resreq.syntax import Requirement
-from domain.windows import is_open, next_change_us
+from projections.scheduling.alternatives import open_branches_of
 from projections.scheduling.capacity import derive
 from projections.scheduling.limits import Limits
+from projections.scheduling.load_bounds import LoadBound, bounds_of
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.preying import preys_of
 from projections.scheduling.records import (
     JobRecord,
     StoredState,
-    WorkerRecord,
 )
 from projections.scheduling.request import (
     Asking,
     Request,
     fingerprint_of,
-    open_branches_of,
     request_of,
     text_of,
 )
 from projections.scheduling.rights import right_lost
-from projections.scheduling.sight import Sight
+from projections.scheduling.shut_hosts import ShutHosts
 
 PARSED_MAX: Final = 4_096
 """So many texts of requirements are remembered with their parse."""
 
 
-class State(Sight):
+class State(ShutHosts):
     """
     Hold the stored state and its indexes. Only ``apply`` changes it.
 
@@ -72,7 +69,6 @@ class State(Sight):
         self.requests: dict[str, Request] = {}
         self.wanted: dict[str, Request] = {}
         self.volatile = False
-        self.timed_hosts: dict[str, WorkerRecord] = {}
         for worker in self.hosts:
             if worker.accepted_us is not None or worker.settings.dispatch_windows is not None:
                 self.note_host(worker, stored.time_us)
@@ -88,6 +84,7 @@ class State(Sight):
         self.windows_open: dict[str, bool] = {}
         self.has_windows = self._any_has_windows()
         self._index()
+        self.note_loads()
         self.capacity.released = self._released()
         for job in self.live.values():
             if job.is_aside:
@@ -197,6 +194,7 @@ class State(Sight):
         fingerprint = fingerprint_of(asking) + self._own_constraints(job)
         request = None if self.is_plain else self.requests.get(fingerprint)
         if request is None:
+            asking = asking._replace(bounds=self._bounds_of(job.spec.queue))
             request = request_of(asking, self.settings(), self.catalogue)
             # What it may preempt changes with every start, and so may its outcome.
             request = self.requests[fingerprint] = replace(
@@ -233,6 +231,13 @@ class State(Sight):
         waited_us = max(self.session_us, self.stored.time_us, job.submit_us) - job.submit_us
         opened = open_branches_of(requirement, waited_us)
         return asking._replace(text=text, open_branches=opened)
+
+    def _bounds_of(self, queue: str) -> tuple[LoadBound, ...]:
+        """
+        Return what load of hosts is too much for jobs of a queue.
+        """
+        thresholds, hosts = self.stored.queues[queue].spec.thresholds, self.capacity.load_bounds
+        return bounds_of(thresholds, hosts, self.catalogue) if thresholds or hosts else ()
 
     def effective(self, job: JobRecord) -> JobSpec:
         """
@@ -320,6 +325,7 @@ class State(Sight):
         live = [job.allocation for job in self.live.values() if job.allocation is not None]
         self.with_victims_back(lambda: self.capacity.set_shared(descriptor, live))
         self._catalogue = None
+        self.note_loads()
 
     def forget_requests(self) -> None:
         """
@@ -332,70 +338,6 @@ class State(Sight):
         self.signatures.clear()
         self._texts.clear()
         self._merged.clear()
-
-    # -- hosts that are shut for a time
-
-    def note_host(self, worker: WorkerRecord, now_us: int) -> None:
-        """
-        Note whether a host is shut for a time: outside its windows, or because a job has just been
-        started there.
-        """
-        number, shut = worker.number, self.capacity.shut
-        code = self._shut_for(worker, now_us)
-        if code is None:
-            shut.pop(number, None)
-        else:
-            shut[number] = code
-        if worker.settings.dispatch_windows is None and code is None:
-            self.timed_hosts.pop(worker.name, None)
-        else:
-            self.timed_hosts[worker.name] = worker
-
-    def _shut_for(self, worker: WorkerRecord, now_us: int) -> ReasonCode | None:
-        windows = worker.settings.dispatch_windows
-        if windows is not None and not is_open(windows, now_us):
-            return ReasonCode.HOST_WINDOW
-        interval_us = self.stored.cluster.accept_interval_us if self.stored.cluster else 0
-        if worker.accepted_us is not None and now_us < worker.accepted_us + interval_us:
-            return ReasonCode.HOST_ACCPT_ONE
-        return None
-
-    def note_hosts(self, now_us: int) -> None:
-        """
-        Note which hosts are shut for a time now.
-        """
-        for worker in list(self.timed_hosts.values()):
-            before = self.capacity.shut.get(worker.number)
-            self.note_host(worker, now_us)
-            if self.capacity.shut.get(worker.number) != before:
-                self.capacity.set_status(worker)
-
-    def pace_hosts(self, allocation: Allocation, now_us: int) -> None:
-        """
-        Shut the hosts of a job that has just been started for a time, where starts are paced.
-        """
-        if self.stored.cluster is None or not self.stored.cluster.accept_interval_us:
-            return
-        for number, _, _ in allocation.shares():
-            worker = self.hosts[number]
-            worker.accepted_us = now_us
-            self.note_host(worker, now_us)
-            self.capacity.set_status(worker)
-
-    def host_moments_us(self, now_us: int) -> list[int]:
-        """
-        Return the moments at which hosts open or shut for a time.
-        """
-        found = []
-        interval_us = self.stored.cluster.accept_interval_us if self.stored.cluster else 0
-        for worker in self.timed_hosts.values():
-            windows = worker.settings.dispatch_windows
-            change = None if windows is None else next_change_us(windows, now_us)
-            if change is not None:
-                found.append(change)
-            if worker.accepted_us is not None:
-                found.append(worker.accepted_us + interval_us)
-        return found
 
     def define_limits(self) -> None:
         """
@@ -412,6 +354,7 @@ class State(Sight):
         self.with_victims_back(lambda: None)
         self._preys.clear()
         self.forget_requests()
+        self.note_loads()
         for queue in self.stored.queues.values():
             self.picker.on_queue_update(queue)
         self.capacity.freed += 1

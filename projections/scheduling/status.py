@@ -71,6 +71,21 @@ def _status_code(state: State, worker: WorkerRecord) -> ReasonCode | None:
     return ReasonCode.HOST_LOCKED if worker.settings.is_locked else shut
 
 
+def status_by_use(state: State, worker: WorkerRecord) -> str:
+    """
+    Return why a host that is open takes no jobs now, "ok" when it does, also when its slots are
+    taken.
+    """
+    if state.capacity.shut.get(worker.number) is ReasonCode.HOST_WINDOW:
+        return "window"
+    if state.capacity.exclusive[worker.number]:
+        return "exclusive"
+    if worker.settings.is_locked:
+        return "locked"
+    is_light = all(state.is_light(worker, each) for each in worker.settings.thresholds)
+    return "ok" if is_light else "busy"
+
+
 def blocker_of(state: State, job: JobRecord) -> JobRecord | None:
     """
     Return the job that holds back the list of a job, None when none does.

@@ -18,10 +18,10 @@ from domain.job_states import ENDED, LIVE, JobState
 from domain.jobs import ExitRules, JobSpec
 from domain.queues import QueueSpec
 from domain.resreq.syntax import Requirement
+from projections.scheduling.alternatives import delays_of
 from projections.scheduling.foreseen import Release
 from projections.scheduling.pickers.protocol import JobPicker, Planner
 from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
-from projections.scheduling.request import delays_of
 
 NO_RULES: Final = ExitRules()
 
@@ -103,6 +103,7 @@ class Watches:
         self.promised: dict[str, JobRecord] = {}
         self.gatherers: dict[str, JobRecord] = {}
         self.gave_up: dict[str, JobRecord] = {}
+        self.pressed: dict[int, WorkerRecord] = {}
 
     def index_jobs(self, jobs: Collection[JobRecord]) -> None:
         """
@@ -331,6 +332,7 @@ class Watches:
             or self.demands
             or self.over_limit
             or self.lost_hosts
+            or self.pressed
             or self.run_windows_open
             or (self.timers and self.timers[0][0] <= now_us)
         )

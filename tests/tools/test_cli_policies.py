@@ -12,6 +12,7 @@ from domain.errors import Refused
 from domain.limits import LimitSpec
 from domain.projects import ProjectSpec
 from domain.queues import QueueSpec
+from domain.workers import HostSettings
 from tests.tools import cli_harness as harness
 from tools.cli.policies import definition_of
 
@@ -61,6 +62,36 @@ def test_fields_of_other_kinds_are_values_or_texts():
     assert ("g1", "g2") == ProjectSpec.model_validate_json(json.dumps(project)).groups
 
 
+def test_load_thresholds_are_said_as_lsf_says_them():
+    """
+    Where nothing starts, then where jobs are stopped; memory has units, aliases stay for whoever
+    knows what they mean.
+    """
+    texts = ("thresholds=cpu=0.7/2.0 mem=2GB/500 pg=/20 it=5",)
+    host = HostSettings.model_validate_json(json.dumps(definition_of("host", {}, texts)))
+    mb_milli = 1024 * 1000
+
+    assert [
+        ("cpu", 700, 2_000),
+        ("mem", 2 * 1024 * mb_milli, 500 * mb_milli),
+        ("pg", None, 20_000),
+        ("it", 5_000, None),
+    ] == [(each.index, each.sched_milli, each.stop_milli) for each in host.thresholds]
+    assert [] == definition_of("host", json.loads(host.model_dump_json()), ("thresholds=",)).get(
+        "thresholds", []
+    )
+
+
+@pytest.mark.parametrize("text", ["r1m", "r1m=", "r1m=/", "r1m=much", "9=1", "mem=1XB"])
+def test_a_load_threshold_that_isnt_understood_is_refused(text):
+    """
+    The error names the field.
+    """
+    with pytest.raises(Refused) as caught:
+        definition_of("queue", {}, (f"thresholds={text}",))
+    assert "thresholds" == caught.value.field
+
+
 @pytest.mark.parametrize("text", ["slots", "=3", "slots=many", "mem=5XB"])
 def test_what_isnt_understood_is_refused(text):
     """
@@ -101,3 +132,10 @@ def test_a_live_cluster_keeps_to_a_limit_until_it_is_removed(tmp_path):
         live.run("remove", "limit", "l1")
         live.wait_state(second, "RUN")
         live.run("kill", first, second)
+        host = json.loads(live.run("hosts", "--json").stdout)["hosts"][0]["host"]
+        live.run("define", "host", host, "thresholds=mem=900TB")
+        third = live.submit("--", harness.program("true"))
+        assert "load index mem is beyond its threshold" in live.run("why", third).stdout
+        assert "busy" in live.run("hosts").stdout
+        live.run("define", "host", host, "thresholds=")
+        live.wait_state(third, "DONE")

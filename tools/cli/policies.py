@@ -1,5 +1,6 @@
 """
-Define and remove queues, users, groups, projects, limits and profiles; show what is in use.
+Define and remove queues, users, groups, projects, limits and profiles, and how hosts are used; show
+what is in use.
 
 A definition is said as FIELD=VALUE. What isn't said stays as it is.
 """
@@ -17,13 +18,14 @@ from domain.fairshare import parse_shares
 from domain.limits import DIMENSIONS, Basis
 from domain.name_lists import parse_names
 from domain.resreq.settings import MEMORY_NAMES
+from domain.thresholds import parse_thresholds
 from domain.units import MemoryUnit, parse_memory_milli, parse_milli, show_memory, show_milli
 from domain.windows import parse_windows
 from tools.cli.client import Client, Json
 from tools.cli.options import columns_option, dir_option, json_option
 from tools.cli.output import chosen, say, say_json, table
 
-DEFINED = ("queue", "resource", "user", "group", "project", "limit", "profile")
+DEFINED = ("queue", "resource", "user", "group", "project", "limit", "profile", "host")
 REMOVED = ("queue", "user", "group", "project", "limit", "profile")
 
 AMOUNTS = {"limit": "amounts", "project": "quotas"}
@@ -110,6 +112,8 @@ def _value(kind: str, name: str, text: str) -> Any:
         return text.split()
     if name.endswith("windows"):
         return parse_windows(text, field=name).model_dump(mode="json")
+    if name == "thresholds":
+        return [each.model_dump(mode="json") for each in parse_thresholds(text)]
     if name in TEXTS:
         return text
     try:
@@ -134,7 +138,10 @@ Examples:
   xce define queue shared picker=fairshare fairshare.shares="ann=10 staff=5(bob=1 eve=2) default=1"
   xce define profile solver resreq="rusage[mem=2000]" resreq_mark=fixed
   xce define user alice slots_max=20
+  xce define host alpha thresholds="r1m=4/8 mem=2GB/500MB" dispatch_windows="18:00-8:00"
+  xce define queue night thresholds="it=10/1" on_load=requeue
 A new queue must have a priority, a new limit at least one amount (slots=8); all else has a default.
+Beyond the first bound of a threshold nothing starts, beyond the second running jobs are stopped.
 What is defined already is changed only in the fields that are said; --new begins afresh.
 """
 )
@@ -148,13 +155,15 @@ def define(
     directory: Path, kind: str, name: str, fields: tuple[str, ...], *, is_new: bool, as_json: bool
 ) -> None:
     """
-    Define a queue, user, group, project, limit, profile or resource.
+    Define a queue, user, group, project, limit, profile or resource, or a host's settings.
     """
     client = Client(directory)
     known: Json = client.get("/v1/definitions")["definitions"][kind]
     spec = definition_of(kind, {} if is_new else known.get(name, {}), fields)
     if kind == "resource":
         body: Json = {"descriptor": {**spec, "name": name}}
+    elif kind == "host":
+        body = {"worker": name, "settings": spec}
     else:
         body = {kind: name, "spec": spec}
     answer = client.post(f"/v1/define/{kind}", body)

@@ -16,7 +16,7 @@ from domain.terminations import Termination
 from domain.units import MILLI, MINUTE_US
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
-from projections.scheduling.status import why_waiting
+from projections.scheduling.status import status_by_use, why_waiting
 from tools.conformance.core_setup import BEGIN_US, MB_MILLI
 from tools.conformance.observed import Observed, Waiting
 
@@ -27,6 +27,14 @@ WITH_RESOURCE: Final = frozenset({"HOST_JOB_RUSAGE", "HOST_QUE_RUSAGE", "RES_SHO
 LIMITED: Final = frozenset({"slots", "jobs", "tasks", "mem", "swp", "tmp"})
 """What limits count under names that LSF writes in capitals."""
 
+
+SHOWN: Final = {
+    "window": "closed_Wind",
+    "exclusive": "closed_Excl",
+    "locked": "closed_Lock",
+    "busy": "closed_Busy",
+}
+"""Our words for why a host takes no jobs -> LSF's."""
 
 COUNTED: Final = frozenset({"slots", "jobs", "tasks"})
 
@@ -71,7 +79,7 @@ def see_hosts(state: State, seen: Observed) -> None:
     """
     for worker in state.hosts:
         number = worker.number
-        status = "ok"
+        status = SHOWN.get(status_by_use(state, worker), "ok")
         if state.capacity.used[number] >= state.capacity.slots[number]:
             status = "closed_Full"
         if state.capacity.exclusive[number]:

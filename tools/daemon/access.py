@@ -86,6 +86,7 @@ RIGHTS: dict[tuple[str, str], Right] = {
     ("POST", "/v1/define/project"): Right.OPERATOR,
     ("POST", "/v1/define/limit"): Right.OPERATOR,
     ("POST", "/v1/define/profile"): Right.OPERATOR,
+    ("POST", "/v1/define/host"): Right.OPERATOR,
     ("POST", "/v1/remove/queue"): Right.OPERATOR,
     ("POST", "/v1/remove/user"): Right.OPERATOR,
     ("POST", "/v1/remove/group"): Right.OPERATOR,

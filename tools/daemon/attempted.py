@@ -79,5 +79,6 @@ def subject_in(body: bytes, kind: str) -> str:
     if not isinstance(read, dict):
         return ""
     inner = read.get("descriptor") if kind == "resource" else None
-    name = inner.get("name") if isinstance(inner, dict) else read.get(kind)
+    own = "worker" if kind == "host" else kind
+    name = inner.get("name") if isinstance(inner, dict) else read.get(own)
     return name[:256] if isinstance(name, str) else ""

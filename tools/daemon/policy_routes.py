@@ -10,6 +10,7 @@ from typing import Any, Final
 from starlette.requests import Request as HttpRequest
 
 from domain.commands import (
+    ConfigureWorker,
     DefineCluster,
     DefineGroup,
     DefineLimit,
@@ -43,6 +44,7 @@ DEFINE: Final[dict[str, type[Value]]] = {
     "project": DefineProject,
     "limit": DefineLimit,
     "profile": DefineProfile,
+    "host": ConfigureWorker,
 }
 REMOVE: Final[dict[str, type[Value]]] = {
     "queue": RemoveQueue,
@@ -99,6 +101,7 @@ def definitions(state: State) -> dict[str, object]:
         "project": dict(stored.projects),
         "limit": dict(stored.limits),
         "profile": dict(stored.profiles),
+        "host": {name: worker.settings for name, worker in stored.workers.items()},
     }
     plain: dict[str, object] = {
         kind: {name: spec.model_dump(mode="json") for name, spec in specs.items()}

@@ -21,7 +21,7 @@ from domain.resreq.render import render
 from domain.resreq.syntax import Per, Requirement
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
-from projections.scheduling.status import blocker_of, why_waiting
+from projections.scheduling.status import blocker_of, status_by_use, why_waiting
 from tools.agent.files import WorkerFiles
 from tools.daemon.access import Caller
 from tools.daemon.promised import no_promise_fields, promise_fields
@@ -291,7 +291,7 @@ def _jobs_on(state: State) -> Counter[int]:
 def _host(state: State, worker: WorkerRecord, job_count: int) -> dict[str, object]:
     return {
         "host": worker.name,
-        "status": _status(worker, job_count),
+        "status": _status(state, worker, job_count),
         "why": AWAITED if worker.is_awaited else worker.closed_why if worker.closed else "",
         "slots": worker.slots,
         "slots_used": int(state.capacity.used[worker.number]),
@@ -304,9 +304,10 @@ def _host(state: State, worker: WorkerRecord, job_count: int) -> dict[str, objec
     }
 
 
-def _status(worker: WorkerRecord, job_count: int) -> str:
+def _status(state: State, worker: WorkerRecord, job_count: int) -> str:
     """
-    Return why a host takes no jobs, "ok" when it does; the first cause that holds counts.
+    Return why a host takes no jobs, "ok" when it does; the first cause that holds counts, in LSF's
+    order.
     """
     if worker.left:
         return "left"
@@ -314,7 +315,9 @@ def _status(worker: WorkerRecord, job_count: int) -> str:
         return "unreachable"
     if worker.is_draining:
         return "draining" if job_count else "drained"
-    return "closed" if worker.closed else "ok"
+    if worker.closed:
+        return "closed"
+    return status_by_use(state, worker)
 
 
 def _resources(state: State, worker: WorkerRecord) -> Iterator[dict[str, object]]:
@@ -355,7 +358,7 @@ def status(state: State) -> dict[str, object]:
     """
     by_state = Counter(job.state.value for job in state.stored.jobs.values())
     jobs_on = _jobs_on(state)
-    by_status = Counter(_status(worker, jobs_on[worker.number]) for worker in state.hosts)
+    by_status = Counter(_status(state, worker, jobs_on[worker.number]) for worker in state.hosts)
     return {
         "cluster": state.settings().name,
         "epoch": state.stored.epoch,

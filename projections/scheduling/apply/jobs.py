@@ -32,7 +32,7 @@ from domain.events.jobs import (
 from domain.ids import job_stream_of, number_of_stream
 from domain.job_states import LIVE, WAITING, JobState
 from domain.jobs import ExitRules, JobSpec
-from projections.scheduling.apply.stops import give_order, note_victim
+from projections.scheduling.apply.stops import give_order, note_eased, note_victim
 from projections.scheduling.apply.transitions import move
 from projections.scheduling.holds import drop_kept, note_left
 from projections.scheduling.promises import borrowed, drop_promise, promise
@@ -45,6 +45,10 @@ from projections.scheduling.records import (
     OrderRecord,
 )
 from projections.scheduling.state import State
+
+TERM_LOAD: Final = "TERM_LOAD"
+REQUEUED_FOR: Final = {TERM_LOAD: "load", "TERM_WINDOW": "window closed"}
+"""Why the system puts a running job back, by the reason of the order; else for another job."""
 
 
 def submitted(state: State, stamped: Stamped, event: JobSubmitted) -> None:
@@ -312,8 +316,10 @@ def kill_ordered(state: State, stamped: Stamped, event: JobKillOrdered) -> None:
     order = OrderRecord("kill", stamped.stream, event.attempt, event.why, signals=signals)
     give_order(state, event.worker, event.order_number, order)
     state.kills.pop(stamped.stream, None)
+    if event.why == TERM_LOAD:
+        note_eased(state, job, stamped.time_us)
     if event.requeue:
-        job.requeue_why = "preempted"
+        job.requeue_why = REQUEUED_FOR.get(event.why, "preempted")
     if event.preemptor:
         note_victim(state, job, event.preemptor)
 

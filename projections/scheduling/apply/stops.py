@@ -20,6 +20,7 @@ from domain.events.jobs import (
 from domain.job_states import JobState
 from projections.scheduling.apply.transitions import move
 from projections.scheduling.holds import keep, note_left, note_spared
+from projections.scheduling.loads import is_by_load
 from projections.scheduling.records import JobRecord, OrderRecord
 from projections.scheduling.state import State
 
@@ -60,9 +61,19 @@ def suspend_ordered(state: State, stamped: Stamped, event: JobSuspendOrdered) ->
     job = state.stored.jobs[stamped.stream]
     job.suspend_order = event.order_number
     job.suspend_why = event.why
+    if is_by_load(event.why):
+        note_eased(state, job, stamped.time_us)
     note_victim(state, job, event.preemptor)
     order = OrderRecord("suspend", stamped.stream, event.attempt, event.why, event.signal)
     give_order(state, event.worker, event.order_number, order)
+
+
+def note_eased(state: State, job: JobRecord, now_us: int) -> None:
+    """
+    Remember that the hosts of a job have one job less to run, since their load was too much.
+    """
+    for number, _, _ in job.allocation.shares() if job.allocation else ():
+        state.hosts[number].eased_us = now_us
 
 
 def note_victim(state: State, job: JobRecord, preemptor: str) -> None:

@@ -59,6 +59,7 @@ def joined(state: State, stamped: Stamped, event: WorkerJoined) -> None:
     worker.load = {}
     _reach_again(state, stamped, worker)
     state.with_victims_back(lambda: state.capacity.set_host(worker))
+    state.note_load(worker)
     state.note_vocabulary()
 
 
@@ -82,6 +83,7 @@ def reported(state: State, stamped: Stamped, event: WorkerReported) -> None:
         if state.values_of(job).limits is not None:
             state.over_limit[job.stream] = job
     state.capacity.set_load(worker)
+    state.note_load(worker)
 
 
 def configured(state: State, stamped: Stamped, event: WorkerConfigured) -> None:
@@ -90,7 +92,12 @@ def configured(state: State, stamped: Stamped, event: WorkerConfigured) -> None:
     """
     worker = _worker(state, stamped)
     bounds_users = event.settings.user_slots_max != worker.settings.user_slots_max
+    bounds_load = event.settings.thresholds != worker.settings.thresholds
     worker.settings = event.settings
+    if bounds_load:
+        state.capacity.set_thresholds(worker)
+        state.note_load(worker)
+        state.forget_requests()
     state.note_host(worker, stamped.time_us)
     state.capacity.set_status(worker)
     if bounds_users:

@@ -35,6 +35,7 @@ from domain.events.workers import WorkerClosed, WorkerConfigured, WorkerDrained,
 from domain.ids import CLUSTER, SCHEDULER, queue_stream, resource_stream, worker_stream
 from domain.queues import check_queue
 from domain.resources import check_descriptor
+from domain.thresholds import check_thresholds
 from projections.scheduling.handle.answers import NewEvents
 from projections.scheduling.handle.requirements import parsed
 from projections.scheduling.placement.runner import FRAMEWORK
@@ -111,6 +112,9 @@ def define_queue(state: State, command: DefineQueue, actor: str) -> NewEvents:
     spec = check_queue(command.spec)
     if spec.resreq:
         spec = spec.model_copy(update={"requirement": parsed(state, spec.resreq)})
+    if spec.thresholds:
+        thresholds = check_thresholds(spec.thresholds, state.catalogue)
+        spec = spec.model_copy(update={"thresholds": thresholds})
     if spec.project and state.stored.projects and spec.project not in state.stored.projects:
         raise Refused("project", "must name a project that exists", spec.project)
     known = state.stored.queues.get(command.queue)
@@ -155,10 +159,13 @@ def configure_worker(state: State, command: ConfigureWorker, actor: str) -> NewE
     """
     Set what holds for a host; setting the same again changes nothing.
     """
-    worker = state.worker(command.worker)
-    if worker.settings == command.settings:
+    worker, settings = state.worker(command.worker), command.settings
+    if settings.thresholds:
+        thresholds = check_thresholds(settings.thresholds, state.catalogue)
+        settings = settings.model_copy(update={"thresholds": thresholds})
+    if worker.settings == settings:
         return []
-    return _one(worker_stream(worker.name), WorkerConfigured(settings=command.settings))
+    return _one(worker_stream(worker.name), WorkerConfigured(settings=settings))
 
 
 def close_worker(state: State, command: CloseWorker, actor: str) -> NewEvents:

@@ -14,6 +14,7 @@ import numpy as np
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.capacity import Column, Mask
 from projections.scheduling.placement.ground import Ground
+from projections.scheduling.placement.loads import unknown_load
 from projections.scheduling.placement.selecting import Selector
 from projections.scheduling.placement.shortages import spans_of
 from projections.scheduling.request import Condition, Part, Request
@@ -81,6 +82,7 @@ def eligible_of(part: Part, request: Request, ground: Ground, group: Mask | None
         or request.excluded_hosts
         or request.is_exclusive
         or part.loads
+        or part.bounds
     ) and all(condition.is_static for condition in part.conditions)
     if not is_static:
         matching = begin
@@ -111,6 +113,8 @@ def _causes(part: Part, request: Request, ground: Ground) -> Iterator[tuple[Reas
     if not ground.is_empty:
         for name in part.loads:
             yield ReasonCode.LOAD_UNAVAIL, name, ~capacity.selector.unreported(name, ground)
+        for bound in part.bounds:
+            yield ReasonCode.LOAD_UNAVAIL, bound.index, ~unknown_load(bound, ground)
     for condition in part.conditions:
         if not ground.is_empty or condition.is_static or _bounds(condition, capacity.selector):
             detail = condition.text if condition.code is ReasonCode.HOST_RES_REQ else ""

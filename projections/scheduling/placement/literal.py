@@ -19,6 +19,7 @@ from projections.scheduling.capacity import Column, Mask
 from projections.scheduling.placement.assembly import Found, found_of
 from projections.scheduling.placement.bounds import dealt, has_joint, joint_shortage, room_of
 from projections.scheduling.placement.ground import Ground
+from projections.scheduling.placement.loads import unknown_load
 from projections.scheduling.placement.parts import (
     add_once,
     counts_of,
@@ -86,14 +87,18 @@ class LiteralPart:
             return ReasonCode.SBD_JOB_REQUEUE, ""
         catalogue = ground.capacity.selector.catalogue
         host = ground.host(number)
-        conditions = self._part.conditions
+        conditions, is_selected = self._part.conditions, True
         if conditions:
             expr = all_of(tuple(each.expr for each in conditions))
             whole = explain(expr, catalogue, host, submitted_from=conditions[0].submitted_from)
             if whole.unreported:
                 return ReasonCode.LOAD_UNAVAIL, whole.unreported[0]
-            if not whole.is_selected:
-                return self._unmet(host)
+            is_selected = whole.is_selected
+        for bound in self._part.bounds:
+            if unknown_load(bound, ground)[number]:
+                return ReasonCode.LOAD_UNAVAIL, bound.index
+        if not is_selected:
+            return self._unmet(host)
         if request.is_exclusive and not ground.idle[number]:
             return ReasonCode.HOST_NONEXCLUSIVE, ""
         return None
@@ -222,7 +227,8 @@ class LiteralPart:
         ]
         within = 0
         if code is ReasonCode.LOAD_UNAVAIL:
-            within = self._part.loads.index(detail)
+            bounded = [bound.index for bound in self._part.bounds]
+            within = [*self._part.loads, *bounded].index(detail)
         if code is ReasonCode.HOST_RES_REQ:
             within = [each.text for each in self._part.conditions].index(detail)
         return order.index(code), within

@@ -7,8 +7,7 @@ the built-in allocators, and ``Scan`` plan by plan for all others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -21,7 +20,9 @@ from domain.reasons import PendReason, ReasonCode
 from domain.resreq.syntax import Per, SpanForm
 from projections.scheduling.budgets import PLENTY
 from projections.scheduling.capacity import Capacity, Column, Mask
+from projections.scheduling.placement.checks import Check
 from projections.scheduling.placement.ground import Ground
+from projections.scheduling.placement.loads import checks_of_hosts, checks_of_queue
 from projections.scheduling.request import (
     MILLI,
     HostNeed,
@@ -34,38 +35,11 @@ from projections.scheduling.request import (
 __all__ = ["MEM", "Check", "checks_of", "identity_of", "spans_of", "status_reasons"]
 
 
-@dataclass(slots=True, frozen=True)
-class Check:
-    """
-    Check one thing that a host must have.
-
-    Args:
-        available: What each host of the cluster has.
-        requested: A bucket's tasks -> what it asks for, in thousandths.
-        limit: The most tasks that matter -> how many tasks each host could take by this alone.
-        detail: The name of the limit that it is about, "" when it is about what the host has.
-        scale: What ``available`` is multiplied by to be in thousandths.
-    """
-
-    code: ReasonCode
-    resource: str
-    available: Column
-    requested: Callable[[int], int]
-    limit: Callable[[int], Column]
-    detail: str = ""
-    scale: int = 1
-
-    def amounts(self) -> Column:
-        """
-        Return what each host of the cluster has, in thousandths.
-        """
-        return self.available * self.scale
-
-
 def checks_of(part: Part, usage: Usage, ground: Ground, tasks: int) -> list[Check]:
     """
     Return what a host must have for a primary, in LSF's order of causes: what limits and queues
-    leave of it, slots, what one user may have there, then each amount, then each threshold.
+    leave of it, slots, the load that the host itself bounds, what one user may have there, then
+    each amount, each threshold, and the load that the queue bounds.
 
     Args:
         part: The primary.
@@ -77,10 +51,12 @@ def checks_of(part: Part, usage: Usage, ground: Ground, tasks: int) -> list[Chec
     return [
         *(check for check in budgets if check.code is not ReasonCode.HOST_USR_JLIMIT),
         _slots(part, ground),
+        *checks_of_hosts(part.bounds, ground),
         *(check for check in budgets if check.code is ReasonCode.HOST_USR_JLIMIT),
         *(_amount(need, ground, tasks) for need in usage.needs),
         *(_pooled(pooled, ground) for pooled in usage.pooled),
         *(_threshold(threshold, ground) for threshold in usage.thresholds),
+        *checks_of_queue(part.bounds, ground),
     ]
 
 

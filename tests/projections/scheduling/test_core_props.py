@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from domain.amounts import MEM, Amount
 from domain.arrays import ArraySpec, IndexRange
 from domain.commands import (
+    ConfigureWorker,
     DefineQueue,
     KillJob,
     MarkUnreachable,
@@ -31,7 +32,9 @@ from domain.jobs import ExitRules, JobLimits
 from domain.name_lists import parse_names
 from domain.preemption import Preemption, Relation, Trigger
 from domain.queues import QueueSpec
+from domain.thresholds import LoadThreshold
 from domain.windows import parse_windows
+from domain.workers import HostSettings
 from projections.scheduling.core import Core
 from projections.scheduling.derived import CACHES, CAPACITY_CACHES, derived
 from projections.scheduling.records import StoredState
@@ -97,6 +100,12 @@ STEPS = st.lists(
         st.tuples(st.just("silent"), st.integers(0, 4)),
         st.tuples(st.just("host"), st.integers(0, 5), st.integers(0, 400)),
         st.tuples(st.just("report"), st.integers(0, 4), st.integers(0, 500), st.integers(0, 400)),
+        st.tuples(
+            st.just("thresholds"),
+            st.integers(0, 4),
+            st.sampled_from([None, 0, 200]),
+            st.sampled_from([None, 100, 300]),
+        ),
         st.tuples(st.just("queue"), st.sampled_from(["open", "active", "inactive"])),
         st.tuples(st.just("time"), st.integers(1, 3_000)),
         st.tuples(st.just("session")),
@@ -104,6 +113,7 @@ STEPS = st.lists(
     min_size=12,
     max_size=40,
 )
+WORKERS = ("close", "open", "silent", "report", "thresholds")
 ASKED = {"stop": StopJob, "resume": ResumeJob, "requeue": RequeueJob}
 HOSTS = st.lists(st.tuples(st.integers(0, 6), st.sampled_from([None, 100, 250, 400])), max_size=5)
 CHAINS = st.sampled_from([("parjob", "fill"), ("fill",), ("parjob",)])
@@ -182,7 +192,7 @@ def _play(scenario: Scenario, step: tuple[Any, ...]) -> None:  # noqa: C901, PLR
         scenario.set_queue("normal", values[0])
     elif kind == "host":
         scenario.command(a_host(f"h{len(workers)}", values[0], values[1] or None))
-    elif kind in ("close", "open", "silent", "report") and workers:
+    elif kind in WORKERS and workers:
         worker = workers[values[0] % len(workers)]
         if kind == "silent":
             scenario.command(
@@ -190,6 +200,8 @@ def _play(scenario: Scenario, step: tuple[Any, ...]) -> None:  # noqa: C901, PLR
                     worker=worker.name, incarnation=worker.incarnation, silent_us=SECOND_US
                 )
             )
+        elif kind == "thresholds":
+            _bound_load(scenario, worker.name, values[1], values[2])
         elif kind == "report":
             _report(scenario, worker, values[1], values[2])
         else:
@@ -207,7 +219,7 @@ def _play(scenario: Scenario, step: tuple[Any, ...]) -> None:  # noqa: C901, PLR
         windows = parse_windows(values[0]) if values[0] else None
         spec = QueueSpec(priority=30, run_windows=windows)
         scenario.command(DefineQueue(queue="normal", spec=spec))
-    elif jobs and kind not in ("close", "open", "silent", "report"):
+    elif jobs and kind not in WORKERS:
         job = jobs[values[0] % len(jobs)]
         if kind == "finish":
             if job.allocation is not None:
@@ -228,6 +240,19 @@ def _play(scenario: Scenario, step: tuple[Any, ...]) -> None:  # noqa: C901, PLR
                 getattr(scenario, kind)(job.job_id)
         else:
             getattr(scenario, kind)(job.job_id)
+
+
+def _bound_load(
+    scenario: Scenario, host: str, stop_mb: int | None, sched_mb: int | None
+) -> None:
+    """
+    Bound the free memory of a host, or no longer.
+    """
+    bounds = [None if each is None else each * MB_MILLI for each in (sched_mb, stop_mb)]
+    threshold = LoadThreshold(index=MEM, sched_milli=bounds[0], stop_milli=bounds[1])
+    thresholds = () if bounds == [None, None] else (threshold,)
+    settings = HostSettings(thresholds=thresholds)
+    scenario.command(ConfigureWorker(worker=host, settings=settings))
 
 
 def _report(scenario: Scenario, worker: Any, free_mb: int, used_mb: int) -> None:

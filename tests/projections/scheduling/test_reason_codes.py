@@ -31,6 +31,7 @@ from domain.commands import (
 )
 from domain.jobs import ExitRules, HostChoice
 from domain.reasons import TEXTS, ReasonCode, shown
+from domain.thresholds import LoadThreshold
 from domain.users import UserSpec
 from domain.windows import parse_windows
 from domain.workers import HostSettings
@@ -565,6 +566,17 @@ def the_host_is_locked(plain: bool) -> Scenario:
 def the_host_has_just_started_a_job(plain: bool) -> Scenario:
     scenario = begun(plain, "h1", accept_interval_us=60 * SECOND_US)
     scenario.jobs("B", "A")
+    return scenario
+
+
+@provokes("HOST_LOAD")
+def the_hosts_load_is_beyond_its_threshold(plain: bool) -> Scenario:
+    scenario = begun(plain, "h1")
+    thresholds = (LoadThreshold(index="r1m", sched_milli=2_000),)
+    scenario.command(ConfigureWorker(worker="h1", settings=HostSettings(thresholds=thresholds)))
+    load = (Amount(resource="r1m", milli=2_001),)
+    scenario.command(WorkerReport(worker="h1", incarnation=1, load=load), actor="")
+    scenario.jobs("A")
     return scenario
 
 

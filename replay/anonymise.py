@@ -29,7 +29,7 @@ from projections.scheduling.snapshot import load_state
 from replay.anonymise_rules import KEYS, RULES, Kind
 from store.codec import decode, encode
 from store.recordings import SnapshotLine
-from store.transfer import RecordedEvent
+from store.transfer import ANONYMISED, RecordedEvent
 
 RESERVED: Final = frozenset(("", "all", "others", "default"))
 """What lists of names mean by themselves."""
@@ -251,7 +251,7 @@ def anonymous_id(log_id: str) -> str:
     """
     Return what an anonymised recording is called.
     """
-    return f"anonymised-{hashlib.sha256(log_id.encode()).hexdigest()[:16]}"
+    return f"{ANONYMISED}{hashlib.sha256(log_id.encode()).hexdigest()[:16]}"
 
 
 def _envelope(recorded: RecordedEvent) -> Envelope:

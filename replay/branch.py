@@ -35,7 +35,15 @@ from replay.branch_agents import FIRST, Agents
 from replay.branch_changes import Changes
 from replay.branch_inputs import BranchEngine, Inputs, NotTaken
 from replay.engine import Log
-from replay.parent import JOB_REPORTS, Future, Recorded, is_session
+from replay.parent import (
+    JOB_REPORTS,
+    Future,
+    ParentLog,
+    Recorded,
+    check_is_whole,
+    is_session,
+    parent_digest,
+)
 
 COMMIT_EVENTS: Final = 8_192
 HOLDER: Final = "branch"
@@ -82,7 +90,7 @@ class BranchResult:
     end_us: int = 0
 
 
-def branch_log_id(parent: Log, position: int, changes: Changes, until_us: int | None) -> str:
+def branch_log_id(parent: ParentLog, position: int, changes: Changes, until_us: int | None) -> str:
     """
     Return the id of a branch: a function of the parent's history and of what is changed.
     """
@@ -90,7 +98,7 @@ def branch_log_id(parent: Log, position: int, changes: Changes, until_us: int | 
     return f"branch-{hashlib.sha256(repr(known).encode()).hexdigest()[:32]}"
 
 
-def copy_prefix(parent: Log, child: Log, position: int) -> None:
+def copy_prefix(parent: ParentLog, child: Log, position: int) -> None:
     """
     Copy the whole steps up to a boundary, positions and all.
     """
@@ -111,7 +119,7 @@ class Branch:
     is checked; run, it writes.
 
     Args:
-        parent: The log to begin from; only read.
+        parent: The log to begin from, or a recording of all of it; only read.
         position: Where the branch begins; one inside a step means the boundary before it.
         changes: What is different.
         until_us: The last moment to simulate; None for the last end.
@@ -120,12 +128,12 @@ class Branch:
         on_progress: Called with the branch's position now and then.
 
     Raises:
-        Refused: A change can't be made.
+        Refused: A change can't be made, or the parent is a window.
     """
 
     def __init__(
         self,
-        parent: Log,
+        parent: ParentLog,
         position: int,
         *,
         changes: Changes | None = None,
@@ -134,6 +142,7 @@ class Branch:
         plugins: Plugins | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
+        check_is_whole(parent)
         self._parent = parent
         self._changes = changes or Changes()
         self._until_us = until_us
@@ -218,7 +227,7 @@ class Branch:
         event = LogBranched(
             parent_log_id=self._parent.log_id,
             parent_position=self.position,
-            parent_digest=self._parent.digest_at(self.position).hex(),
+            parent_digest=parent_digest(self._parent, self.position),
             changes=self._changes.texts(),
         )
         self._engine.take([(LOG, event)], actor="", cause="", now_us=self._now_us)

@@ -14,19 +14,22 @@ from typing import Annotated, Any, Final, TypeVar, final
 from pydantic import Field, StringConstraints, ValidationError
 
 import domain.commands
-from domain.amounts import MEM, Attribute, HostResource
 from domain.broken_rules import refused_of
 from domain.cluster import ClusterSettings
 from domain.commands import JoinWorker
 from domain.errors import Refused
 from domain.event import Value
+from domain.given_files import unreadable
 from domain.ids import check_name
 from domain.queues import QueueSpec
 from projections.scheduling.plugins import Plugins
 from replay.cluster_file import cluster_of_size, read_cluster_file
+from replay.cluster_spec import OPTION
+from replay.joining import joining
 
-KIB_MILLI: Final = 1_000
 SET: Final = "--set"
+ADD_HOSTS: Final = "--add-hosts"
+_HOW_HOSTS: Final = "Give HOSTSxSLOTS (for example 10x8), or a cluster file."
 _HOW: Final = (
     "For example queue.night.priority=50, queue.priority=50 (all queues), cluster.picker=NAME."
 )
@@ -117,10 +120,21 @@ class Changes:
         """
         for setting in self.settings:
             is_clusters = setting.kind == "queue" and setting.value == ""
-            if setting.field != "picker" or is_clusters or setting.value in plugins.pickers:
-                continue
-            rule = f"must be one of {', '.join(sorted(plugins.pickers))}"
-            raise Refused(f"{SET} picker", rule, setting.value)
+            if setting.field == "picker" and not is_clusters:
+                check_picker(f"{SET} picker", setting.value, plugins)
+
+
+def check_picker(field: str, name: object, plugins: Plugins) -> None:
+    """
+    Refuse a picker that nobody knows.
+
+    Args:
+        field: What named it.
+        name: What was given.
+        plugins: All there are.
+    """
+    if name not in plugins.pickers:
+        raise Refused(field, f"must be one of {', '.join(sorted(plugins.pickers))}", name)
 
 
 def _with(value: T, settings: list[Setting]) -> T:
@@ -185,25 +199,20 @@ def parse_hosts(text: str, taken: frozenset[str]) -> tuple[JoinWorker, ...]:
         Refused: It is neither, or a host of that name is there.
     """
     size = _size.fullmatch(text)
-    if size:
-        hosts = cluster_of_size(int(size[1]), int(size[2])).hosts
-        named = [(f"added{host.name.removeprefix('host')}", host) for host in hosts]
-    else:
-        named = [(host.name, host) for host in read_cluster_file(Path(text)).hosts]
+    try:
+        if size:
+            hosts = cluster_of_size(int(size[1]), int(size[2])).hosts
+            named = [(f"added{host.name.removeprefix('host')}", host) for host in hosts]
+        else:
+            named = [(host.name, host) for host in read_cluster_file(Path(text)).hosts]
+    except Refused as error:
+        # The readers of clusters speak of the option that they were made for.
+        field = error.field.replace(OPTION, ADD_HOSTS)
+        raise type(error)(field, error.rule, error.value, _HOW_HOSTS) from None
     for name, _ in named:
         if name in taken:
-            raise Refused("--add-hosts", "must name hosts that aren't there yet", name)
-    return tuple(
-        JoinWorker(
-            worker=name,
-            slots=host.slots,
-            resources=() if host.mem_kib is None else (
-                HostResource(name=MEM, total_milli=host.mem_kib * KIB_MILLI, is_real=True),
-            ),
-            attributes=tuple(Attribute(name=key, value=value) for key, value in host.attributes),
-        )
-        for name, host in named
-    )  # fmt: skip
+            raise Refused(ADD_HOSTS, "must name hosts that aren't there yet", name)
+    return tuple(joining(host, name) for name, host in named)
 
 
 class InputLine(Value):
@@ -233,7 +242,7 @@ def read_inputs(path: Path) -> tuple[AddedInput, ...]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused("--events", f"can't be read: {error}", str(path)) from None
+        raise unreadable("--events", path, error) from None
     return tuple(sorted(_inputs(lines), key=lambda one: one.time_us))
 
 

@@ -27,7 +27,7 @@ from projections.scheduling.derived import derived
 from projections.scheduling.plugins import Plugins
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
-from replay.at import PROGRESS_EVENTS
+from replay.at import PROGRESS_EVENTS, Moment
 from replay.ledger import Ledger
 from replay.moments import ReadableLog
 
@@ -91,16 +91,18 @@ def check(
     log: ReadableLog,
     *,
     plugins: Plugins | None = None,
+    begin: Moment | None = None,
     make_core: Callable[[Plugins | None], Core] = Core,
     sample_events: int = SAMPLE_EVENTS,
     on_progress: Callable[[int], None] | None = None,
 ) -> CheckResult:
     """
-    Check a whole log.
+    Check a whole log, or a window of one from the state with which it begins.
 
     Args:
-        log: The log, live or simulated.
+        log: The log, live or simulated, or a recording.
         plugins: Pickers and allocators; the built-in ones when None.
+        begin: The state before the first event; the beginning of everything when None.
         make_core: Builds an empty core; tests hand in one that is broken.
         sample_events: The whole state is rebuilt after so many events; 1 for after each step.
         on_progress: Called with the position now and then.
@@ -108,7 +110,11 @@ def check(
     Raises:
         Corrupt: The log doesn't check.
     """
-    return _Check(make_core(plugins), plugins, sample_events, on_progress).run(log)
+    core = make_core(plugins) if begin is None else begin.core
+    judge = _Check(core, plugins, sample_events, on_progress)
+    if begin is not None:
+        judge.begin(begin.position)
+    return judge.run(log)
 
 
 @final
@@ -132,11 +138,30 @@ class _Check:
         self._time_us = 0
         self._session = 0
         self._sampled = 0
+        self._is_window = False
         self._said: dict[tuple[str, str], int] = {}
+
+    def begin(self, position: int) -> None:
+        """
+        Take over what the state says with which a window begins, and hold its accounts as well.
+
+        Versions of streams aren't in it: they are counted from the first that is seen.
+        """
+        stored = self._core.state.stored
+        self._is_window = True
+        self._position, self._time_us = position, stored.time_us
+        self._session = stored.session_number
+        for stream, job in stored.jobs.items():
+            self._attempts[stream] = job.attempt
+            if job.state in LIVE:
+                self._ledger.settle(stream, job.allocation)
+                for number, actual in job.actual.items():
+                    self._ledger.see(stream, number, dict(actual))
+        self._check_accounts(position)
 
     def run(self, log: ReadableLog) -> CheckResult:
         step: list[Envelope] = []
-        for envelope in log.read():
+        for envelope in log.read(self._position):
             self._check_place(envelope)
             step.append(envelope)
             if envelope.ends_step:
@@ -171,7 +196,8 @@ class _Check:
         position, stream = envelope.position, envelope.stream
         if position != self._position + 1:
             self._found(position, "positions have no gaps", "log", self._position + 1, position)
-        version = self._versions.get(stream, 0) + 1
+        unseen = envelope.version - 1 if self._is_window else 0
+        version = self._versions.get(stream, unseen) + 1
         if envelope.version != version:
             self._found(position, "versions of a stream have no gaps", stream, version,
                         envelope.version)  # fmt: skip

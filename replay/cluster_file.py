@@ -26,8 +26,9 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from domain.broken_rules import refused_of
-from domain.errors import Refused
+from domain.errors import NotFound, Refused
 from domain.event import Value
+from domain.given_files import unreadable
 from replay.cluster_spec import (
     HOSTS_MAX,
     HOW,
@@ -71,6 +72,7 @@ def cluster_of(option: str | None, header: Header) -> ClusterSpec:
         header: The workload's header, which is used when the option isn't given.
 
     Raises:
+        NotFound: There is no such file, and it is no size.
         Refused: The option is malformed, the file is, or nothing says what the cluster is.
     """
     if option is None:
@@ -79,7 +81,8 @@ def cluster_of(option: str | None, header: Header) -> ClusterSpec:
     if size:
         return cluster_of_size(int(size[1]), int(size[2]))
     if not Path(option).exists():
-        raise Refused(OPTION, "must be a size such as 1024x8, or a file that is there", option, HOW)
+        rule = "must be a size such as 1024x8, or a file that is there"
+        raise NotFound(OPTION, rule, option, HOW)
     return read_cluster_file(Path(option))
 
 
@@ -172,8 +175,7 @@ def read_cluster_file(path: Path) -> ClusterSpec:
     except UnicodeDecodeError as error:
         raise Refused(OPTION, "must be a text file", str(path), HOW) from error
     except OSError as error:
-        rule = f"can't be read: {error.strerror}"
-        raise Refused(OPTION, rule, str(path), HOW) from error
+        raise unreadable(OPTION, path, error, HOW) from error
     cluster = _cluster_of_text(text)
     if not cluster.hosts:
         raise Refused(OPTION, "has no hosts", str(path), HOW)

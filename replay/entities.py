@@ -199,11 +199,31 @@ def stream_of(text: str) -> str:
     return f"worker:{name}" if kind == "host" else text
 
 
+def without_environments(value: Any) -> Any:
+    """
+    Return plain data as people are shown it: of a job's environment how many variables it has.
+    Their values may be passwords, and so many that nobody finds the rest.
+    """
+    if isinstance(value, list):
+        return [without_environments(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _count_of(inner) if key == "env" and isinstance(inner, list) and inner
+        else without_environments(inner)
+        for key, inner in value.items()
+    }
+
+
+def _count_of(variables: list[Any]) -> str:
+    return f"{len(variables)} variable{'' if len(variables) == 1 else 's'}"
+
+
 def show_event(envelope: Envelope) -> str:
     """
     Return an event on one line: position, time, stream, kind, and every field that has no default.
     """
-    fields = json.loads(envelope.event.model_dump_json(exclude_defaults=True))
+    fields = without_environments(json.loads(envelope.event.model_dump_json(exclude_defaults=True)))
     shown = " ".join(
         f"{name}={value if isinstance(value, str) else json.dumps(value)}"
         for name, value in fields.items()
@@ -225,6 +245,19 @@ class Change:
     path: str
     before: str | None
     after: str | None
+
+
+def show_change(change: Change) -> str:
+    """
+    Return a change in words.
+    """
+    texts = [
+        "(absent)" if text is None else json.dumps(without_environments(json.loads(text)))
+        for text in (change.before, change.after)
+    ]
+    if ".env[" in change.path:
+        texts = ["(not shown)"] * 2
+    return f"{change.path}: {texts[0]} -> {texts[1]}"
 
 
 def changes(before: Any, after: Any, path: str = "") -> Iterator[Change]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from domain.envelope import Envelope
+from domain.errors import Refused
 from domain.events.jobs import (
     JobCouldNotStart,
     JobDispatched,
@@ -28,9 +29,51 @@ from domain.events.session import SessionHeld
 from domain.ids import job_of_stream, split_job_id
 from replay.at import whole_steps
 from replay.moments import ReadableLog
+from store.recordings import Recording
 
 JOB_REPORTS: Final = (JobStarted, JobFinished, JobCouldNotStart, JobSuspended, JobResumed)
 """What the simulation plays itself, instead of taking it over."""
+
+
+class ParentLog(ReadableLog, Protocol):
+    """
+    Be a log, or a recording of a whole one.
+    """
+
+    log_id: str
+
+    def digest_at(self, position: int) -> bytes:
+        """
+        Return the digest of the history up to a position.
+        """
+        ...
+
+
+def check_is_whole(parent: ParentLog) -> None:
+    """
+    Let a parent through that has its whole past: a branch begins with a copy of it.
+
+    Raises:
+        Refused: It is a window.
+    """
+    if isinstance(parent, Recording) and parent.first_position != 1:
+        raise Refused(
+            "LOG",
+            "must have its whole past, which a branch begins with; this recording is a window from "
+            f"position {parent.first_position} on",
+            str(parent.file),
+            "Branch from the log itself, or from the export of all of it.",
+        )
+
+
+def parent_digest(parent: ParentLog, position: int) -> str:
+    """
+    Return the digest of the parent up to a position in hexadecimal, "" where a recording doesn't
+    tell it.
+    """
+    if not isinstance(parent, Recording):
+        return parent.digest_at(position).hex()
+    return parent.header.head_digest if position == parent.head() else ""
 
 
 @final

@@ -9,12 +9,11 @@ too at each moment that the core waits for. Log id and all bytes are a function 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
-from domain.amounts import MEM, Attribute, HostResource, InstanceUnit
 from domain.cluster import ClusterSettings
 from domain.commands.jobs import SubmitJob
 from domain.commands.reports import (
@@ -22,7 +21,6 @@ from domain.commands.reports import (
     JobResumedReport,
     JobStartedReport,
     JobSuspendedReport,
-    JoinWorker,
 )
 from domain.commands.settings import DefineCluster, DefineQueue, StartScheduler
 from domain.envelope import Stamped
@@ -35,13 +33,13 @@ from domain.events.jobs import (
 from domain.ids import job_of_stream
 from domain.jobs import JobSpec
 from domain.queues import QueueSpec
-from domain.units import MILLI
 from projections.figures import Figures
 from projections.scheduling.core import Core
 from projections.scheduling.plugins import Plugins
 from replay.branch_changes import Changes
-from replay.cluster_spec import ClusterSpec, HostSpec
+from replay.cluster_spec import ClusterSpec
 from replay.engine import Engine, Log, Snapshots
+from replay.joining import joining
 from replay.modelling import Modelling
 from replay.precedence import Precedence
 from replay.simulation_settings import QUEUE_SPEC
@@ -52,7 +50,6 @@ from replay.workloads.source import TraceJob, Workload
 SECOND_US: Final = 1_000_000
 COMMIT_EVENTS: Final = 8_192
 CODE_VERSION: Final = "0.1.0"
-KIB_MILLI: Final = 1_000
 STATUS_FAILED: Final = 0
 STATUS_CANCELLED: Final = 5
 SIGKILL: Final = 9
@@ -205,16 +202,7 @@ class Simulation:
             spec = self._queue_specs.get(queue) or QUEUE_SPEC
             self._accept(DefineQueue(queue=queue, spec=self._changes.queue(queue, spec)))
         for host in self._cluster.hosts:
-            self._accept(
-                JoinWorker(
-                    worker=host.name,
-                    slots=host.slots,
-                    resources=tuple(_resources(host)),
-                    attributes=tuple(
-                        Attribute(name=name, value=value) for name, value in host.attributes
-                    ),
-                )
-            )
+            self._accept(joining(host, host.name))
         self._engine.commit()
 
     def _queues(self) -> list[str]:
@@ -426,19 +414,3 @@ def _user(job: TraceJob) -> str:
     if name:
         return id_word(name)
     return "unknown" if job.user == UNKNOWN else f"u{job.user}"
-
-
-def _resources(host: HostSpec) -> Iterator[HostResource]:
-    """
-    Yield what a host has besides slots.
-    """
-    if host.mem_kib is not None:
-        yield HostResource(name=MEM, total_milli=host.mem_kib * KIB_MILLI, is_real=True)
-    for resource in host.resources:
-        units: tuple[InstanceUnit, ...] = ()
-        if resource.has_units:
-            count = resource.total_milli // MILLI
-            units = tuple(
-                InstanceUnit(name=str(number), model=resource.model) for number in range(count)
-            )
-        yield HostResource(name=resource.name, total_milli=resource.total_milli, units=units)

@@ -8,12 +8,11 @@ import hashlib
 from typing import Final
 
 from domain.cluster import ClusterSettings, DefaultHostType
-from domain.errors import Refused
 from domain.queues import QueueSpec
 from domain.units import MemoryUnit
 from projections.scheduling.placement.runner import SERIAL
 from projections.scheduling.plugins import Plugins
-from replay.branch_changes import Changes
+from replay.branch_changes import Changes, check_picker
 from replay.cluster_spec import ClusterSpec
 from replay.workloads.source import Workload
 
@@ -53,8 +52,7 @@ def checked_settings(picker: str, plugins: Plugins, changes: Changes) -> Cluster
     Raises:
         Refused: Nobody knows the picker, or a cluster or queue can't have what is set.
     """
-    if picker not in plugins.pickers:
-        raise Refused("--picker", f"must be one of {', '.join(sorted(plugins.pickers))}", picker)
+    check_picker("--picker", picker, plugins)
     changes.check_pickers(plugins)
     for setting in changes.settings:
         if setting.kind == "queue":

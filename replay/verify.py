@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from domain.envelope import Envelope, Stamped
+from domain.errors import XceError
 from domain.events.session import SessionHeld
 from projections.scheduling.core import SCHEMA, Core
 from projections.scheduling.plugins import Plugins
@@ -212,7 +213,7 @@ class _Verification:
             try:
                 self._core.apply(stamped)
             except Exception as error:  # noqa: BLE001 - an altered log may break any rule; it is reported
-                words = f"it can't follow: {type(error).__name__}: {error}"
+                words = f"it can't be applied to what was recorded before it: {_told(error)}"
                 self._result.add(Difference(row[0], row[1], _words(stamped), words))
                 return False
         return True
@@ -315,6 +316,17 @@ class _Verification:
         recorded = (*stored.pickers, *stored.allocators)
         changed = [f"{known.name} {known.version}" for known in recorded if known not in now]
         return f"the policy changed since: {', '.join(changed)}" if changed else ""
+
+
+def _told(error: Exception) -> str:
+    """
+    Return in words what an event broke; a key that isn't there is named as what it is.
+    """
+    if isinstance(error, XceError):
+        return error.text()
+    if isinstance(error, KeyError):
+        return f"nothing is known of {error}"
+    return f"{type(error).__name__}: {error}"
 
 
 def _words(stamped: Stamped) -> str:

@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from domain.errors import Corrupt, Refused
+from domain.given_files import unreadable
 from store.log import EventLog
 from store.os_errors import unavailable
 
@@ -86,7 +87,7 @@ def read_head(path: Path) -> Head:
     Read a head from a file.
 
     Raises:
-        StoreUnavailable: The file can't be read.
+        Refused: The file can't be read, or isn't there.
         Corrupt: It holds no head, or one of a newer format.
     """
     try:
@@ -95,7 +96,7 @@ def read_head(path: Path) -> Head:
             raise Corrupt("newer", None, f"head format {HEAD_FORMAT}", fields["format"], str(path))
         head = Head(**fields)
     except OSError as error:
-        raise unavailable(path, error) from None
+        raise unreadable("head", path, error) from None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Corrupt("foreign", None, "a head of a log", str(error)[:200], str(path)) from None
     for name in Head.__slots__:
@@ -177,8 +178,7 @@ def private_key(path: Path) -> Ed25519PrivateKey:
     Read a private key (PEM, without a passphrase).
 
     Raises:
-        Refused: It is no Ed25519 key.
-        StoreUnavailable: It can't be read.
+        Refused: It can't be read, isn't there, or is no Ed25519 key.
     """
     key = _load(path, lambda data: load_pem_private_key(data, None))
     if not isinstance(key, Ed25519PrivateKey):
@@ -191,8 +191,7 @@ def public_key(path: Path) -> Ed25519PublicKey:
     Read a public key (PEM).
 
     Raises:
-        Refused: It is no Ed25519 key.
-        StoreUnavailable: It can't be read.
+        Refused: It can't be read, isn't there, or is no Ed25519 key.
     """
     key = _load(path, load_pem_public_key)
     if not isinstance(key, Ed25519PublicKey):
@@ -207,6 +206,6 @@ def _load(path: Path, load: Callable[[bytes], object]) -> object:
     try:
         return load(path.read_bytes())
     except OSError as error:
-        raise unavailable(path, error) from None
+        raise unreadable("key", path, error) from None
     except (ValueError, TypeError):
         return None

@@ -35,4 +35,6 @@ def unavailable(path: str | Path, error: BaseException) -> StoreUnavailable:
     """
     number = getattr(error, "errno", None) or getattr(error, "code", None)
     resource, hint = _RESOURCES.get(number or 0, ("file", None))
-    return StoreUnavailable(resource, str(path), str(error), hint)
+    # Its words without a file's name: that may be a temporary one, which nobody asked for.
+    words = getattr(error, "strerror", None) or str(error)
+    return StoreUnavailable(resource, str(path), words, hint)

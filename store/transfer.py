@@ -27,6 +27,7 @@ import zstandard
 
 from domain.errors import Corrupt, NotFound, Refused, UnknownEventType
 from domain.event import event_class
+from domain.given_files import unreadable
 from store.codec import Parts, decode, join_state, split_state
 from store.embedded.environment import acquire
 from store.embedded.frames import Header
@@ -44,6 +45,12 @@ Kind = TypeVar("Kind", str, int, bool)
 RECORDING_FORMAT = 1
 LINE_MAX = 1 << 30
 """No line is longer: a snapshot is one line."""
+
+ANONYMISED = "anonymised-"
+"""
+How the log id of a recording begins that is its own: its names became aliases, so it has no log
+whose head it could be held against.
+"""
 
 SNAPSHOT_BEGINS = b'{"SNAPSHOT":'
 _PAYLOAD = b',"payload":'
@@ -260,7 +267,7 @@ def typed(fields: dict[str, object], name: str, kind: type[Kind]) -> Kind:
 def import_log(source: Path, directory: Path) -> RecordingHeader:
     """
     Make a new log of exported lines; log id, positions, commits, epochs and head digest are
-    restored.
+    restored. An anonymised recording that begins with position 1 becomes a log of its own.
 
     Nothing is left when it fails. Every event is decoded before it is taken.
 
@@ -276,7 +283,8 @@ def import_log(source: Path, directory: Path) -> RecordingHeader:
     try:
         with opened(source) as file:
             header = read_header_line(file.readline(LINE_MAX))
-            if header.first_position != 1 or not header.head_digest:
+            has_no_log = header.log_id.startswith(ANONYMISED) and header.events is not None
+            if header.first_position != 1 or not (header.head_digest or has_no_log):
                 rule = (
                     "must be the export of a whole log; this is a recording or a part of one, from "
                     f"position {header.first_position}"
@@ -311,7 +319,7 @@ def _build(file: IO[bytes], header: RecordingHeader, directory: Path) -> None:
             raise Corrupt("truncated", position + 1, f"{header.events} whole events", position)
         builder.finish(epoch=header.epoch)
         head = builder.journal.head()
-        if head.digest.hex() != header.head_digest:
+        if header.head_digest and head.digest.hex() != header.head_digest:
             raise Corrupt(
                 "chain", head.position, header.head_digest, head.digest.hex(), str(directory)
             )
@@ -351,11 +359,15 @@ def opened(source: Path) -> Iterator[IO[bytes]]:
     Open a file of lines for reading, decompressing what is compressed.
 
     Raises:
-        NotFound: There is no such file.
+        Refused: It can't be read; as NotFound when there is none.
         Corrupt: It can't be decompressed.
     """
     try:
-        with source.open("rb") as raw:
+        file = source.open("rb")
+    except OSError as error:
+        raise unreadable("file", source, error) from None
+    try:
+        with file as raw:
             magic = raw.read(4)
             raw.seek(0)
             if magic[:2] == b"\x1f\x8b":
@@ -365,8 +377,6 @@ def opened(source: Path) -> Iterator[IO[bytes]]:
                 yield io.BufferedReader(decompressor.stream_reader(raw))
             else:
                 yield raw
-    except FileNotFoundError:
-        raise NotFound("file", "there is none of this name", str(source)) from None
     except (zstandard.ZstdError, EOFError, gzip.BadGzipFile) as error:
         raise Corrupt(
             "truncated", None, "a whole compressed file", str(error), str(source)
@@ -379,13 +389,17 @@ def created(target: Path) -> Iterator[IO[bytes]]:
     Create a file whole or not at all, compressed by its name, synced.
 
     Raises:
+        NotFound: There is no such directory.
         Refused: It exists.
         StoreUnavailable: It can't be written.
     """
-    if target.exists():
-        raise Refused("file", "must not exist yet", str(target))
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
+    if not target.parent.is_dir():
+        raise NotFound("file", "must be in a directory that is there", str(target))
+    # Its name is short: that of the target may be as long as a name can be.
+    temporary = target.with_name(f".{target.name[:40]}.{os.getpid()}.new")
     try:
+        if target.exists():
+            raise Refused("file", "must not exist yet", str(target))
         with temporary.open("wb") as raw:
             if target.suffix == ".gz":
                 with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, filename="") as packed:

@@ -21,7 +21,8 @@ class LogBranched(Event):
     Args:
         parent_log_id: The log that was copied.
         parent_position: The last position that was copied; positions up to it are the parent's.
-        parent_digest: The parent's digest at that position, in hexadecimal.
+        parent_digest: The parent's digest at that position, in hexadecimal; "" when it was branched
+            from a recording, which may not tell it.
         changes: Each change in words; empty for another run of the same future.
     """
 

@@ -23,7 +23,15 @@ from replay.debugger.show import AMOUNTS, TIMES, Units, event_line, printable
 from replay.debugger.topics import NAMED, TOPICS, Topics
 from replay.debugger.tracing import OPTIONS, Traces
 from replay.debugger.tracing import WAYS as TRACE_WAYS
-from replay.entities import changes, digest_of, entity, plain, whole
+from replay.entities import (
+    changes,
+    digest_of,
+    entity,
+    plain,
+    show_change,
+    whole,
+    without_environments,
+)
 from replay.moments import parse_moment, position_of
 
 Lines = Iterator[str]
@@ -156,7 +164,7 @@ class Commands:
         way, count = _way(rest, "back")
         cursor = self.cursor
         if way == "event":
-            position = max(0, cursor.position - count)
+            position = max(cursor.first, cursor.position - count)
         else:
             position = cursor.before(count, _tests(way))
         cursor.goto(position)
@@ -166,9 +174,18 @@ class Commands:
     def _goto(self, rest: str) -> Lines:
         moment = parse_moment("goto", _needed("goto", rest))
         position = min(position_of(self.cursor.log, moment, field="goto"), self.cursor.head)
-        self.cursor.goto(position)
+        if self.traces.asked is None or position <= self.cursor.position:
+            self.cursor.goto(position)
+        else:
+            # Only on the way are sessions held again.
+            self._pass_up_to(position)
         self._begin_conditions()
         yield from self._stopped()
+
+    def _pass_up_to(self, position: int) -> None:
+        for envelope in self.cursor.forward():
+            if envelope.position == position:
+                return
 
     def _begin_conditions(self) -> None:
         """
@@ -205,7 +222,7 @@ class Commands:
             return printable(str(value))
         if isinstance(value, list | tuple):
             return printable(", ".join(map(str, value))) or "none"
-        return printable(str(plain(value)))
+        return printable(str(without_environments(plain(value))))
 
     # -- where to stop and what to watch
 
@@ -283,8 +300,7 @@ class Commands:
         found = list(changes(here, there))
         yield f"position {self.cursor.position} -> {position}: {len(found)} values differ"
         for one in found[: self.rows]:
-            before, after = one.before or "(absent)", one.after or "(absent)"
-            yield printable(f"{one.path}: {before} -> {after}")
+            yield printable(show_change(one))
         if len(found) > self.rows:
             yield f"and {len(found) - self.rows} more"
 

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Final, Protocol, final
 
 from domain.envelope import Envelope
+from domain.errors import Refused
 from domain.events.session import SessionHeld
 from projections.scheduling.core import Core
 from projections.scheduling.plugins import Plugins
-from replay.at import Ladder
+from replay.at import Ladder, apply_all
 from replay.moments import SearchableLog
 
 RECENT_KEPT: Final = 8
@@ -55,7 +56,8 @@ class Cursor:
         ladder: Gives states.
         plugins: Pickers and allocators; the built-in ones when None.
 
-    ``last`` is the event at the position, None at 0. ``on_event`` is told of each event on the way
+    ``first`` is the earliest position to stand at: 0, or where a recorded window begins. ``last``
+    is the event at the position, None at the first. ``on_event`` is told of each event on the way
     forwards, before it is applied.
     """
 
@@ -66,10 +68,10 @@ class Cursor:
         self.head = log.head()
         self._ladder = ladder
         self._recent: dict[int, bytes] = {}
-        self.position = 0
-        self.core = Core(plugins)
+        self.first = ladder.first_position - 1
+        self.position = self.first
+        self.core = ladder.at(self.first).core
         self.last: Envelope | None = None
-        self.goto(0)
 
     # -- forwards
 
@@ -80,7 +82,7 @@ class Cursor:
         for envelope in self.log.read(self.position, self.head):
             if self.on_event is not None:
                 self.on_event(envelope)
-            self.core.apply(envelope.stamped())
+            apply_all(self.core, (envelope,))
             self.position, self.last = envelope.position, envelope
             yield envelope
 
@@ -96,11 +98,14 @@ class Cursor:
         """
         Stand right after the event at a position.
         """
+        if position < self.first:
+            rule = f"must not be before position {self.first}, with which the recording begins"
+            raise Refused("position", rule, position)
         core, begin = self._near(position)
-        for envelope in self.log.read(begin, position):
-            core.apply(envelope.stamped())
+        apply_all(core, self.log.read(begin, position))
         self.core, self.position = core, position
-        self.last = next(iter(self.log.read(position - 1, position)), None) if position else None
+        is_first = position == self.first
+        self.last = None if is_first else next(iter(self.log.read(position - 1, position)), None)
 
     def _near(self, position: int) -> tuple[Core, int]:
         """
@@ -112,8 +117,8 @@ class Cursor:
             return Core.restore(self._recent[begin], self.plugins), begin
         if position >= self.position and position - self.position < RECENT_EVENTS:
             return self.core, self.position
-        found = self._ladder.at(max(0, position - RECENT_EVENTS))
-        if found.position:
+        found = self._ladder.at(max(self.first, position - RECENT_EVENTS))
+        if found.position > self.first:
             self._recent[found.position] = found.core.snapshot()
             while len(self._recent) > RECENT_KEPT:
                 del self._recent[next(iter(self._recent))]
@@ -124,23 +129,22 @@ class Cursor:
         Return the state right after an event elsewhere, without going there.
         """
         found = self._ladder.at(position)
-        for envelope in self.log.read(found.position, position):
-            found.core.apply(envelope.stamped())
+        apply_all(found.core, self.log.read(found.position, position))
         return found.core
 
     # -- backwards
 
     def before(self, count: int, test: Test) -> int:
         """
-        Return the position of the count-th event backwards for which a test holds; 0 when there are
-        fewer.
+        Return the position of the count-th event backwards for which a test holds; the first one
+        when there are fewer.
         """
         end, span = self.position - 1, 256
-        while end > 0:
-            begin = max(0, end - span)
+        while end > self.first:
+            begin = max(self.first, end - span)
             hits = [one.position for one in self.log.read(begin, end) if test(one)]
             if len(hits) >= count:
                 return hits[-count]
             count -= len(hits)
             end, span = begin, span * 2
-        return 0
+        return self.first

@@ -17,7 +17,8 @@ class OpenFiles:
     Open files for writing, each for one purpose.
 
     Args:
-        log_path: The directory of the log, which nothing may go into; None when it has none.
+        log_path: The directory of the log, which nothing may go into, or a recording; None when
+            there is neither.
     """
 
     def __init__(self, log_path: Path | None) -> None:

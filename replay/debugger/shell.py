@@ -34,7 +34,8 @@ class Shell:
     Args:
         cursor: Where it stands.
         write: Shows one line.
-        log_path: The directory of the log, which no output may go into; None when it has none.
+        log_path: The directory of the log, which no output may go into, or a recording; None when
+            there is neither.
     """
 
     def __init__(

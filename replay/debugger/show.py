@@ -15,7 +15,14 @@ from domain.reasons import show_grouped
 from projections.scheduling.core import Core
 from projections.scheduling.records import JobRecord
 from replay.debugger.breakpoints import Breakpoint
-from replay.entities import accounts_of, hosts_of, job_counts, reasons_of, show_event
+from replay.entities import (
+    accounts_of,
+    hosts_of,
+    job_counts,
+    reasons_of,
+    show_event,
+    without_environments,
+)
 from replay.moments import US, show_utc
 
 TIMES: Final = ("utc", "seconds", "us")
@@ -216,7 +223,7 @@ def plain_lines(value: Any, units: Units, path: str = "") -> Iterator[str]:
     Yield every value of plain data by its path; empty ones are left out.
     """
     if isinstance(value, dict):
-        for key, inner in value.items():
+        for key, inner in without_environments(value).items():
             yield from plain_lines(inner, units, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
         for index, inner in enumerate(value):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import final
 
 from domain.errors import Refused
+from domain.given_files import unreadable
 from replay.workloads.details import NO_DETAILS, UNKNOWN, DetailColumns, Details
 from replay.workloads.source import Header, Jobs, LeftOut, MalformedLine, Workload
 
@@ -49,6 +50,7 @@ def open_lines(path: Path) -> Iterator[io.TextIOWrapper]:
     Give the lines of a file, unpacked when its first bytes are gzip's; ends of lines as written.
 
     Raises:
+        NotFound: There is no such file.
         Refused: The file can't be read, or its packed bytes are damaged.
     """
     try:
@@ -59,8 +61,7 @@ def open_lines(path: Path) -> Iterator[io.TextIOWrapper]:
             with io.TextIOWrapper(source, encoding="utf-8", errors="replace") as lines:
                 yield lines
     except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise Refused("workload", f"can't be read: {reason}", str(path)) from error
+        raise unreadable("workload", path, error) from error
 
 
 @final

@@ -14,6 +14,7 @@ from domain.limits import LimitAmount, LimitSpec
 from projections.scheduling import capacity as capacity_module
 from projections.scheduling.limits import Limits
 from projections.scheduling.state import State
+from replay.at import Ladder
 from replay.check import check
 from store.log import EventLog
 from tests.replay.logs import ListLog
@@ -159,6 +160,24 @@ def test_an_index_that_drifts_is_found_when_the_state_is_rebuilt(live, monkeypat
 
     assert ("kept indexes are as rebuilt", "members") == (first.rule, first.subject)
     assert live.where(JobPended) <= first.position
+
+
+def test_a_window_is_judged_by_the_state_with_which_it_begins(live):
+    """
+    Use, attempts and what hosts hold go on from there, at every boundary; what is wrong is found.
+    """
+    ladder = Ladder(live)
+    for position in range(1, live.head(), 4):
+        begin = ladder.at(position)
+        result = check(live, begin=begin, sample_events=1)
+        assert [] == result.findings, begin.position
+        assert live.head() - begin.position == result.events
+
+    position = live.where(JobDispatched, 3)
+    event = live.events[position - 1].event
+    live.change(position, event=event.but(attempt=event.attempt + 1))
+    found = check(live, begin=ladder.at(position - 3)).findings
+    assert ("attempts are counted by one", position) in [(one.rule, one.position) for one in found]
 
 
 def test_use_of_limits_that_drifts_is_found(monkeypatch):

@@ -11,6 +11,7 @@ import pytest
 
 from domain.events.jobs import JobDispatched, JobFinished
 from domain.events.session import SessionHeld
+from domain.jobs import EnvironmentVariable, Program
 from projections.scheduling.core import Core
 from replay.at import Ladder
 from replay.debugger.cursor import Cursor
@@ -337,3 +338,28 @@ def test_names_can_not_drive_the_terminal(tmp_path):
 
     assert any("\\x1b[2J\\u202e" in line for line in shown)
     assert all(line.isprintable() for line in shown)
+
+
+def test_environments_are_counted_not_shown():
+    """
+    They hold passwords, and nobody finds the rest of a line behind sixty variables.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2")
+    variables = (
+        EnvironmentVariable(name="HOME", value="/home/ann"),
+        EnvironmentVariable(name="TOKEN", value="swordfish"),
+    )
+    scenario.submit("secret", program=Program(argv=("true",), env=variables))
+    scenario.session()
+    driven = Driven(ListLog(scenario.log))
+
+    shown = driven.take(
+        "break event job.submitted", "continue", "info event", "info job 1", "info events 1",
+        "print job(1).spec", "diff 0", "diff 0 queue:normal", "back 1", "list 9",
+    )  # fmt: skip
+
+    text = "\n".join(shown)
+    assert 5 <= text.count("2 variables")
+    assert "swordfish" not in text
+    assert "TOKEN" not in text

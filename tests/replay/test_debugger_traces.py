@@ -203,6 +203,20 @@ def test_traces_are_the_same_whichever_way_one_came(driven):
     assert expected == driven.take(*look)
 
 
+def test_going_to_a_position_traces_what_lies_between(driven):
+    """
+    It is a way forwards like any other.
+    """
+    head = driven.cursor.head
+    driven.take("trace on all", f"goto {head}")
+    shown = driven.take("info trace", "info trace 6")
+
+    others = Driven(day())
+    others.take("trace on all", "continue")
+    assert others.take("info trace", "info trace 6") == shown
+    assert len(shown) > 10
+
+
 def test_a_session_that_was_recorded_otherwise_is_said_to_be():
     """
     The trace is of what is decided now; it doesn't pretend that the log has it.

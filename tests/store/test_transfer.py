@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.envelope import Stamped
-from domain.errors import Corrupt, Refused
+from domain.errors import Corrupt, NotFound, Refused, StoreUnavailable
 from domain.events.jobs import JobFinished
 from store.log import EventLog
 from store.transfer import event_line, export_log, import_log, read_event_line
@@ -164,3 +164,21 @@ def test_no_line_crashes_the_reader(line: bytes) -> None:
     for given_line in (line, b'{"EVENT":{"position":1,' + line + b"}}"):
         with pytest.raises(Corrupt):
             read_event_line(given_line, position=1)
+
+
+def test_what_can_not_be_written_is_told_by_the_name_that_was_given(
+    tmp_path: Path, directory: Path
+) -> None:
+    """
+    The file is made under a temporary name, which means nothing to anyone.
+    """
+    export_log(directory, tmp_path / ("x" * 249 + ".jsonl"))
+    target = tmp_path / ("x" * 250 + ".jsonl")
+
+    with pytest.raises(StoreUnavailable) as told:
+        export_log(directory, target)
+
+    assert str(target) in told.value.text()
+    assert ".new" not in told.value.text()
+    with pytest.raises(NotFound, match="directory that is there"):
+        export_log(directory, tmp_path / "none" / "x.jsonl")

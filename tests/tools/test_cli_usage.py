@@ -14,6 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from domain.errors import Conflict, Corrupt, Denied, NotFound, Refused, StoreUnavailable
+from store.heads import head_of
+from store.log import EventLog
+from tests.replay.conftest import SMALL
 from tools.cli import main, submit
 from tools.cli.client import SOCKET_NAME, Client, NoScheduler, error_of
 
@@ -59,6 +62,50 @@ def test_no_help_text_shows_the_marks_that_lay_it_out(path):
     assert "\\b" not in done.output
     assert "\\n" not in done.output.replace("tr ';' '\\n'", "")
     assert "\b" not in done.output
+
+
+NOWHERE = "nowhere/to-be-found"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        f"simulate {NOWHERE}", f"simulate small.swf --cluster {NOWHERE}",
+        f"replay sweep {NOWHERE} --picker easy", f"replay sweep small.swf --cluster {NOWHERE}",
+        f"replay verify {NOWHERE}", f"replay check {NOWHERE}", f"replay state {NOWHERE}",
+        f"replay bisect {NOWHERE} jobs.RUN=1", f"replay debug {NOWHERE}",
+        f"replay branch {NOWHERE} --at 9 --log b", f"replay diff {NOWHERE} run1",
+        f"replay branch run1 --at 9 --log b --events {NOWHERE}",
+        f"replay branch run1 --at 9 --log b --add-hosts {NOWHERE}", f"replay diff run1 {NOWHERE}",
+        f"log info {NOWHERE}", f"log verify {NOWHERE}", f"log export {NOWHERE} out.jsonl",
+        f"log export run1 {NOWHERE}", f"log import {NOWHERE} new", f"log repair {NOWHERE} new",
+        f"log backup {NOWHERE} new", f"log compact {NOWHERE}", f"log head {NOWHERE}",
+        f"log archive {NOWHERE} --keep 5", f"log prune {NOWHERE} --upto 5 --yes",
+        f"log check-head run1 {NOWHERE}", f"log check-head {NOWHERE} head.json",
+        f"log head run1 --sign {NOWHERE}", f"snapshot list {NOWHERE}",
+        f"audit who --dir {NOWHERE}", f"audit figures --dir {NOWHERE}",
+    ],
+)  # fmt: skip
+def test_what_is_named_and_not_there_is_not_found_in_every_command(
+    arguments, tmp_path, monkeypatch, capfd
+):
+    """
+    One exit status for it, one line, and nothing is written.
+    """
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.swf").write_text(SMALL)
+    assert 0 == main.run(["simulate", "small.swf", "--log", "run1"])
+    with EventLog.open(tmp_path / "run1", writable=False) as log:
+        (tmp_path / "head.json").write_text(head_of(log).as_json())
+    before = sorted(tmp_path.iterdir())
+    capfd.readouterr()
+
+    status, out, err = _run(capfd, *arguments.split())
+
+    assert (1, "") == (status, out), err
+    assert 1 == err.count("\n")
+    assert NOWHERE in err
+    assert before == sorted(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", EVERY_COMMAND)

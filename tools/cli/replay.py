@@ -30,8 +30,8 @@ DIFFERENT = 1
 Examples:
   xce replay verify ~/.local/state/xce
   xce replay state run1 --at 4711 job:12
-LOG is the directory of a log, or of a cluster; none of these commands changes it. verify, state,
-check, bisect and diff also take a recording: a file of xce log export or xce scheduler record.
+LOG is the directory of a log, or of a cluster, or a recording: a file of xce log export or xce
+scheduler record. None of these commands changes it. A branch needs a recording of the whole past.
 """)
 def replay() -> None:
     """

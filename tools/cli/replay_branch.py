@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from domain.commands import JoinWorker
+    from replay.at import Ladder
     from replay.branch import BranchResult
     from replay.branch_changes import Changes
     from replay.diff import Comparison, Group, Moved, Side
-    from store.log import EventLog
 
 DIFFERENT = 1
 IDS_SHOWN = 20
@@ -35,6 +35,7 @@ Examples:
   xce replay branch run1 --at 5000 --log b --set queue.night.priority=90
   xce replay branch run1 --at 2026-11-29T18:00:00 --log c --add-hosts 10x8 --until end
   xce replay branch run1 --at 5000 --log d --picker strict_fcfs --drop-event 5017
+  xce replay branch run1.jsonl.zst --at 5000 --log e   from a recording of the whole log
 FILE of --events holds one JSON object a line: {"time_us": N, "actor": "ann", "command": "KillJob",
 "fields": {"job_id": "12"}}. Run times are those of the log; where it doesn't tell them, the user's
 estimate or the run limit. Next: xce replay diff run1 b; xce replay verify b.
@@ -68,18 +69,25 @@ def branch(  # noqa: PLR0913 - options of one command
     """
     from replay.at import ladder_of
     from replay.branch import Branch
-    from replay.branch_changes import Changes, parse_setting, read_inputs
+    from replay.branch_changes import Changes, check_picker, parse_setting, read_inputs
     from replay.moments import parse_moment, position_of, time_at
+    from replay.parent import check_is_whole
+    from replay.plugins import found_plugins
+    from replay.recordings import open_history
     from store.log import EventLog
     from tools.cli.log_places import check_new
 
     check_new(place)
+    plugins = found_plugins()
+    if picker is not None:
+        check_picker("--picker", picker, plugins)
     texts = (*settings, *(() if picker is None else (f"cluster.picker={picker}",)))
-    with EventLog.open(log, writable=False) as parent:
+    with open_history(log) as parent:
+        check_is_whole(parent)
         position = position_of(parent, parse_moment("--at", moment), field="--at")
         changes = Changes(
             settings=tuple(map(parse_setting, texts)),
-            hosts=_hosts(parent, position, hosts),
+            hosts=_hosts(ladder_of(parent, may_write=False, plugins=plugins), position, hosts),
             dropped=frozenset(dropped),
             added=() if file is None else read_inputs(file),
         )
@@ -92,7 +100,8 @@ def branch(  # noqa: PLR0913 - options of one command
         with bar(parent.head(), "branching", shown=progress) as step:
             made = Branch(
                 parent, position, changes=changes, until_us=until_us,
-                ladder=ladder_of(parent, may_write=False), on_progress=step,
+                ladder=ladder_of(parent, may_write=False, plugins=plugins), plugins=plugins,
+                on_progress=step,
             )  # fmt: skip
             with EventLog.create(place, log_id=made.log_id) as child:
                 result = made.run(child)
@@ -102,13 +111,12 @@ def branch(  # noqa: PLR0913 - options of one command
         _show(result, changes, place)
 
 
-def _hosts(parent: EventLog, position: int, texts: tuple[str, ...]) -> tuple[JoinWorker, ...]:
-    from replay.at import ladder_of
+def _hosts(ladder: Ladder, position: int, texts: tuple[str, ...]) -> tuple[JoinWorker, ...]:
     from replay.branch_changes import parse_hosts
 
     if not texts:
         return ()
-    taken = set(ladder_of(parent, may_write=False).at(position).core.state.stored.workers)
+    taken = set(ladder.at(position).core.state.stored.workers)
     found: list[JoinWorker] = []
     for text in texts:
         more = parse_hosts(text, frozenset(taken))

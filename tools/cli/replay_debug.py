@@ -25,6 +25,7 @@ PROMPT = "(xce) "
 Examples:
   xce replay debug run1
   xce replay debug run1 --at 4711
+  xce replay debug evening.jsonl         a recording, from the state with which it begins
   echo "break job 12; continue" | tr ';' '\\n' | xce replay debug run1
   xce replay debug run1 < script        the same bytes each time
   echo "trace on job 12; continue; info trace 12" | tr ';' '\\n' | xce replay debug run1
@@ -34,8 +35,9 @@ info shows everything, and trace writes down how sessions decide. On a terminal 
 Exit status: 0; 2 when a command of a script was refused.
 """)
 @log_argument
-@click.option("--at", "moment", default="0", metavar="POSITION|TIME", help=f"Begin here. {AT_HELP}")
-def debug(log: Path, moment: str) -> int:
+@click.option("--at", "moment", metavar="POSITION|TIME",
+              help=f"Begin here, else at the beginning. {AT_HELP}")
+def debug(log: Path, moment: str | None) -> int:
     """
     Step through a log, forwards and backwards, and look at every state.
     """
@@ -44,14 +46,14 @@ def debug(log: Path, moment: str) -> int:
     from replay.debugger.shell import Shell
     from replay.moments import parse_moment, position_of
     from replay.plugins import found_plugins
-    from store.log import EventLog
+    from replay.recordings import open_history
 
-    with EventLog.open(log, writable=False) as opened:
-        position = position_of(opened, parse_moment("--at", moment), field="--at")
+    with open_history(log) as opened:
         plugins = found_plugins()
         cursor = Cursor(opened, ladder_of(opened, plugins=plugins), plugins)
-        cursor.goto(position)
-        shell = Shell(cursor, click.echo, log_path=opened.path)
+        if moment is not None:
+            cursor.goto(position_of(opened, parse_moment("--at", moment), field="--at"))
+        shell = Shell(cursor, click.echo, log_path=opened.path or log)
         if sys.stdin.isatty():
             shell.run(_typed(shell))
             return 0

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from domain.errors import Refused
 from tools.cli.options import json_option
 from tools.cli.output import counted, say, say_json, table
 
@@ -129,8 +128,9 @@ def _found(log: History, text: str, field: str, *, progress: bool | None) -> Mom
 
 def _ladder(log: History, step: Callable[[int], None] | None) -> Ladder:
     from replay.at import ladder_of
+    from replay.plugins import found_plugins
 
-    return ladder_of(log, on_progress=step)
+    return ladder_of(log, plugins=found_plugins(), on_progress=step)
 
 
 def _place(found: Moment) -> dict[str, object]:
@@ -158,14 +158,14 @@ def _say_place(found: Moment) -> None:
 
 
 def _show_entity(found: Moment, text: str, *, as_json: bool) -> None:
-    from replay.entities import entity
+    from replay.entities import entity, without_environments
 
     shown = entity(found.core, text)
     if as_json:
         say_json({**_place(found), "entity": text, "state": shown})
         return
     _say_place(found)
-    for path, value in flat(shown):
+    for path, value in flat(without_environments(shown)):
         say(f"  {path:<28} {value}")
 
 
@@ -237,7 +237,7 @@ def _differences(
     """
     Show what differs between two moments; return the exit status.
     """
-    from replay.entities import changes, whole
+    from replay.entities import changes, show_change, whole
     from replay.entities import entity as entity_of
 
     found, plains = [], []
@@ -253,7 +253,7 @@ def _differences(
     say(f"Position {found[0].position} -> {found[1].position}: "
         f"{counted(len(differing), 'value')} differ")
     for one in differing[:CHANGES_SHOWN]:
-        say(f"  {one.path}: {one.before or '(absent)'} -> {one.after or '(absent)'}")
+        say(f"  {show_change(one)}")
     if len(differing) > CHANGES_SHOWN:
         say(f"and {len(differing) - CHANGES_SHOWN:,} more; --json has all.")
     return DIFFERENT if differing else 0
@@ -282,16 +282,20 @@ def check(log: Path, *, every: int, progress: bool | None, as_json: bool) -> int
     Versions, stamps, transitions of jobs, one live attempt a job, and accounts worked out again;
     at sampled steps the whole state is rebuilt from its own snapshot.
     """
+    from replay.at import ladder_of
     from replay.check import check as run_check
+    from replay.plugins import found_plugins
     from replay.recordings import first_of, open_history
 
     with (
         open_history(log) as opened,
         bar(opened.head(), "checking", shown=progress) as step,
     ):
-        if first_of(opened) > 1:
-            raise Refused("LOG", "must be a whole log: what came before isn't known", str(log))
-        result = run_check(opened, sample_events=every, on_progress=step)
+        plugins, first = found_plugins(), first_of(opened)
+        begin = ladder_of(opened, plugins=plugins).at(first - 1) if first > 1 else None
+        result = run_check(
+            opened, plugins=plugins, begin=begin, sample_events=every, on_progress=step
+        )
     if as_json:
         say_json({**asdict(result), "is_good": result.is_good})
         return 0 if result.is_good else DIFFERENT
@@ -350,6 +354,7 @@ def bisect(
     from replay.bisect import first_hold
     from replay.conditions import Condition
     from replay.moments import before_of, parse_moment, position_of
+    from replay.plugins import found_plugins
     from replay.recordings import first_of, open_history
 
     wanted = Condition(condition, field="CONDITION")
@@ -360,8 +365,8 @@ def bisect(
         upto = position_of(opened, parse_moment("--to", last), field="--to")
         with bar(upto, "looking", shown=progress) as step:
             hit = first_hold(
-                opened, ladder_of(opened, on_progress=step), wanted, after=after, upto=upto,
-                is_lasting=lasting, on_progress=step,
+                opened, ladder_of(opened, plugins=found_plugins(), on_progress=step), wanted,
+                after=after, upto=upto, is_lasting=lasting, on_progress=step,
             )  # fmt: skip
     if as_json:
         say_json(_plain_hit(hit))

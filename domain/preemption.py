@@ -63,6 +63,19 @@ class OnPreempt(StrEnum):
     REQUEUE = "requeue"
 
 
+class JobType(StrEnum):
+    """
+    Name a kind of job that is no victim unless the cluster says so (LSF's PREEMPT_JOBTYPE): one
+    that has its hosts alone, or one that started ahead of a job without delaying it.
+    """
+
+    EXCLUSIVE = "exclusive"
+    BACKFILL = "backfill"
+
+
+Percent = Annotated[int, Field(ge=0, le=100)]
+
+
 class Preemption(Value):
     """
     Hold the cluster's settings of preemption. Times are microseconds, 0 for none.
@@ -74,7 +87,10 @@ class Preemption(Value):
         times_max: A job is preempted at most so often; None for any.
         no_finish_us: A job that reaches its run limit within this time is no victim.
         no_run_us: A job with a run limit that has run so long is no victim any more.
+        no_finish_percent: So is one with no more than this share of its run limit left, 0 for none.
+        no_run_percent: So is one that has run for this share of its run limit.
         no_interval_us: A job is no victim so long after it was started or resumed.
+        job_types: The kinds of jobs that are victims all the same.
     """
 
     relation: Relation = Relation.BOTH
@@ -86,6 +102,9 @@ class Preemption(Value):
     no_finish_us: TimeUs = 0
     no_run_us: TimeUs = 0
     no_interval_us: TimeUs = 0
+    no_finish_percent: Percent = 0
+    no_run_percent: Percent = 0
+    job_types: tuple[JobType, ...] = ()
 
     @property
     def opens_with_time(self) -> bool:

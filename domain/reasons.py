@@ -26,6 +26,7 @@ class ReasonCode(StrEnum):
     JOB_MODIFY = "JOB_MODIFY"
     JOB_SWITCH = "JOB_SWITCH"
     JOB_REQUEUED = "JOB_REQUEUED"
+    JOB_PREEMPTED = "JOB_PREEMPTED"
     JOB_PRE_EXEC = "JOB_PRE_EXEC"
     QUE_PRE_FAIL = "QUE_PRE_FAIL"
     USER_STOP = "USER_STOP"
@@ -89,6 +90,7 @@ class ReasonCode(StrEnum):
 
 TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.JOB_REQUEUED: "put back to pending, not considered since",
+    ReasonCode.JOB_PREEMPTED: "put back to pending for another job, not considered since",
     ReasonCode.JOB_PRE_EXEC: "its pre-exec command failed, not considered since",
     ReasonCode.QUE_PRE_FAIL: "the queue's pre-exec command failed, not considered since",
     ReasonCode.JOB_SWITCH: "switched to another queue, not considered since",

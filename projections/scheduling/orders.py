@@ -21,7 +21,7 @@ from domain.jobs import JobLimits
 from domain.preemption import OnPreempt
 from projections.scheduling.handle.reports import why_killed
 from projections.scheduling.loads import Loads, is_by_load
-from projections.scheduling.records import FRESH_AFTER, JobRecord, WorkerRecord
+from projections.scheduling.records import TO_TOP_AFTER, JobRecord, WorkerRecord
 from projections.scheduling.state import State
 from projections.scheduling.watches import order_of
 
@@ -170,7 +170,7 @@ class Orders:
             event = JobRequeued(
                 why=job.requeue_why,
                 hold=job.requeue_hold,
-                to_top=job.requeue_why in FRESH_AFTER,
+                to_top=job.requeue_why in TO_TOP_AFTER,
             )
             self._decide(job.stream, event)
 

@@ -24,7 +24,7 @@ from domain.events.jobs import (
     JobSuspendOrdered,
 )
 from domain.job_states import JobState
-from domain.preemption import OnPreempt, PreemptPolicy, SuspendSignals, Trigger
+from domain.preemption import JobType, OnPreempt, PreemptPolicy, SuspendSignals, Trigger
 from domain.reasons import ReasonCode
 from projections.scheduling.holds import victims_of, waits_to_be_ready
 from projections.scheduling.own_view import ground_of, relief_for
@@ -199,9 +199,18 @@ class Preemption:
         is_wanted = other.kill_actor is None and other.stop_actor is None and not other.requeue_why
         if other.state is not JobState.RUN or is_ordered or not is_wanted:
             return False
-        if other.allocation is None or other.allocation.is_exclusive:
+        if other.allocation is None or self._is_kept_by_kind(other):
             return False
         return job.job_id not in other.spared_from and not self._is_protected(other)
+
+    def _is_kept_by_kind(self, other: JobRecord) -> bool:
+        """
+        Say whether a job is of a kind that isn't stopped for others here.
+        """
+        kinds = self._state.settings().preemption.job_types
+        if other.allocation is not None and other.allocation.is_exclusive:
+            return JobType.EXCLUSIVE not in kinds
+        return bool(other.ahead_of or other.borrows) and JobType.BACKFILL not in kinds
 
     def _is_protected(self, other: JobRecord) -> bool:
         settings = self._state.settings().preemption
@@ -213,9 +222,14 @@ class Preemption:
         if limit_us is None:
             return False
         run_us = self._run_us(other)
-        has_run_long = bool(settings.no_run_us) and run_us >= settings.no_run_us
-        ends_soon = bool(settings.no_finish_us) and limit_us - run_us <= settings.no_finish_us
-        return has_run_long or ends_soon
+        left_us = limit_us - run_us
+        has_run_long = (settings.no_run_us and run_us >= settings.no_run_us) or (
+            settings.no_run_percent and run_us * 100 >= limit_us * settings.no_run_percent
+        )
+        ends_soon = (settings.no_finish_us and left_us <= settings.no_finish_us) or (
+            settings.no_finish_percent and left_us * 100 <= limit_us * settings.no_finish_percent
+        )
+        return bool(has_run_long or ends_soon)
 
     def _run_us(self, job: JobRecord) -> int:
         return job.run_us + self._now_us - job.since_us
@@ -333,7 +347,8 @@ class Preemption:
         for number in sorted(on_hosts):
             counts = sorted((count for _, count in on_hosts[number]), reverse=True)
             missing = tasks - int(usable[number])
-            if not capacity.takes_jobs[number] or not matching[number] or sum(counts) < missing:
+            is_open = capacity.is_fit(number) and matching[number]
+            if not is_open or sum(counts) < missing:
                 continue
             least = 1
             while sum(counts[:least]) < missing:

@@ -153,7 +153,7 @@ def _too_late(state: State, job: JobRecord, now_us: int) -> PendReason | None:
     closes = closes_too_soon(state, job, now_us)
     if closes is not None:
         return closes
-    limit, deadline = state.run_limit_us(job), job.spec.deadline_us
+    limit, deadline = state.longest_run_us(job), job.spec.deadline_us
     if deadline is not None and limit is not None and now_us + limit > deadline:
         return PendReason(code=ReasonCode.JOB_MISS_DEADLINE)
     return None
@@ -163,7 +163,7 @@ def closes_too_soon(state: State, job: JobRecord, now_us: int) -> PendReason | N
     """
     Return that the window of the job's queue closes before it would end, None when it doesn't.
     """
-    limit = state.run_limit_us(job)
+    limit = state.longest_run_us(job)
     queue = state.queue_of(job).spec
     if queue.run_windows is not None and not queue.ignore_deadline and limit is not None:
         closes = next_change_us(queue.run_windows, now_us)

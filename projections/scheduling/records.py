@@ -35,9 +35,12 @@ FRESH_AFTER: Final = {
     "exit value": "SBD_JOB_REQUEUE",
     "queue pre-exec": "QUE_PRE_FAIL",
     "job pre-exec": "JOB_PRE_EXEC",
+    "preempted": "JOB_PREEMPTED",
 }
-"""Why a job was put back by its own doing -> the reason code until it is considered again; it goes
-in front of its equals then."""
+"""Why a job was put back -> the reason code until it is considered again; else JOB_REQUEUED."""
+
+TO_TOP_AFTER: Final = frozenset({"exit value", "queue pre-exec", "job pre-exec"})
+"""A job that was put back by its own doing goes in front of its equals."""
 
 
 @dataclass(slots=True)

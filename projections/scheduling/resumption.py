@@ -81,12 +81,15 @@ class Resumption:
         for other in state.victims.values():
             if other.is_aside:
                 relief.give_slots(other)
+        own = self._hosts_of(victim)
+        if victim.allocation.is_exclusive and (capacity.used - relief.slots)[own].any():
+            return False
         for holder in state.keepers.values():
             self._hold_in_full(relief, holder)
         free = capacity.slots - capacity.used + relief.slots
         if not state.limits.can_charge_again(victim):
             return False
-        if (free < slots_of(self._state, victim.allocation))[self._hosts_of(victim)].any():
+        if (free < slots_of(self._state, victim.allocation))[own].any():
             return False
         ground = ground_of(state, relief)
         for number, name, charged, _ in capacity.released_by(victim):

@@ -417,7 +417,7 @@ class State(ShutHosts):
             words = f" array={job.number}"
         queue = self.stored.queues[spec.queue].spec
         if queue.run_windows is not None or spec.deadline_us is not None:
-            words += f" run_limit={self.run_limit_us(job)} deadline={spec.deadline_us}"
+            words += f" run_limit={self.longest_run_us(job)} deadline={spec.deadline_us}"
         lost = right_lost(self, spec)
         if lost is not None:
             words += f" {lost.code.value}={lost.detail}"

@@ -4,6 +4,8 @@ Why hosts take no jobs, whatever the job; and why a job waits by its own state a
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from domain.ids import queue_stream
@@ -12,12 +14,14 @@ from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.budgets import QUEUE_RANK
 from projections.scheduling.capacity import Column, Mask
 from projections.scheduling.holds import slots_of
+from projections.scheduling.loads import Loads
 from projections.scheduling.placement.shortages import spans_of, status_reasons
 from projections.scheduling.readiness import can_never_start, closes_too_soon
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 
-STATUS_CODES = (
+SUSP_RES_RESERVE: Final = "SUSP_RES_RESERVE"
+STATUS_CODES: Final = (
     ReasonCode.LOAD_UNAVAIL,
     ReasonCode.SBD_UNREACH,
     ReasonCode.HOST_WINDOW,
@@ -84,6 +88,22 @@ def status_by_use(state: State, worker: WorkerRecord) -> str:
         return "locked"
     is_light = all(state.is_light(worker, each) for each in worker.settings.thresholds)
     return "ok" if is_light else "busy"
+
+
+def why_suspended(state: State, job: JobRecord) -> str:
+    """
+    Return why a stopped job doesn't run: what stopped it, or that what it gave back isn't free
+    again; "" for a job that isn't stopped.
+    """
+    if job.state is not JobState.SSUSP or job.stop_actor is not None:
+        return job.suspend_why
+    window_open = state.run_windows_open.get(job.spec.queue, True)
+    is_held = job.preemptor and any(
+        each.job_id == job.preemptor for each in (*state.keepers.values(), *state.live.values())
+    )
+    if is_held or not window_open or not Loads(state).may_go_on(job):
+        return job.suspend_why
+    return job.suspend_why if state.capacity.can_come_back(job) else SUSP_RES_RESERVE
 
 
 def blocker_of(state: State, job: JobRecord) -> JobRecord | None:

@@ -241,6 +241,17 @@ class Watches:
         """
         return self.values_of(job).run_limit_us
 
+    def longest_run_us(self, job: JobRecord) -> int | None:
+        """
+        Return how long the job may run by what ends it: its run limit in force, else its limit of
+        processor time shared by its tasks (LSF's rule); None when it has neither.
+        """
+        values = self.values_of(job)
+        if values.run_limit_us is not None:
+            return values.run_limit_us
+        cpu_us = None if values.limits is None else values.limits.cpu_us
+        return None if cpu_us is None else cpu_us // values.tasks_min
+
     def planned_run_us(self, job: JobRecord) -> int | None:
         """
         Return how long the job is planned to run: its run limit in force, else what its user

@@ -16,7 +16,7 @@ from domain.terminations import Termination
 from domain.units import MILLI, MINUTE_US
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
-from projections.scheduling.status import status_by_use, why_waiting
+from projections.scheduling.status import status_by_use, why_suspended, why_waiting
 from tools.conformance.core_setup import BEGIN_US, MB_MILLI
 from tools.conformance.observed import Observed, Waiting
 
@@ -95,7 +95,7 @@ def _see_job(state: State, name: str, record: JobRecord, seen: Observed) -> None
     seen.states[name] = record.state.value
     seen.queues[name] = record.spec.queue
     seen.terms[name] = record.why
-    seen.suspended_for[name] = record.suspend_why
+    seen.suspended_for[name] = why_suspended(state, record)
     limit_us = state.run_limit_us(record)
     seen.run_limits_min[name] = None if limit_us is None else limit_us // MINUTE_US
     seen.exit_codes[name] = shown_exit(record)

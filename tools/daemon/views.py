@@ -21,7 +21,7 @@ from domain.resreq.render import render
 from domain.resreq.syntax import Per, Requirement
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
-from projections.scheduling.status import blocker_of, status_by_use, why_waiting
+from projections.scheduling.status import blocker_of, status_by_use, why_suspended, why_waiting
 from tools.agent.files import WorkerFiles
 from tools.daemon.access import Caller
 from tools.daemon.promised import no_promise_fields, promise_fields
@@ -55,7 +55,7 @@ def job_row(state: State, job: JobRecord) -> dict[str, object]:
         "dependency": spec.dependency_text,
         "begin_us": spec.begin_us,
         "deadline_us": spec.deadline_us,
-        "suspend_reason": job.suspend_why,
+        "suspend_reason": why_suspended(state, job),
         "requeues": job.requeues,
         "attempt": job.attempt,
         "submit_us": job.submit_us,

@@ -48,10 +48,16 @@ class Relief:
 
     def give_slots(self, job: JobRecord) -> None:
         """
-        Give back a job's slots.
+        Give back a job's slots, and its hosts to others where it had them alone.
         """
-        for run in job.allocation.runs if job.allocation else ():
+        if job.allocation is None:
+            return
+        for run in job.allocation.runs:
             self.slots[run.first : run.first + run.hosts] += run.tasks
+        if job.allocation.is_exclusive:
+            ended = self._ended()
+            for run in job.allocation.runs:
+                ended[run.first : run.first + run.hosts] = True
 
     def give_all(self, job: JobRecord, *, is_ended: bool) -> None:
         """
@@ -69,13 +75,18 @@ class Relief:
         self.give_slots(job)
         if job.allocation is None:
             return
-        if self.ended is None:
-            self.ended = np.zeros(self._capacity.hosts, np.bool_)
-        if job.allocation.is_exclusive:
-            for run in job.allocation.runs:
-                self.ended[run.first : run.first + run.hosts] = True
+        self._ended()
         given = self._capacity.released if job.is_aside else frozenset()
         self._give_rest(job, is_ended=True, given=given)
+
+    def _ended(self) -> Mask:
+        """
+        Return the hosts that jobs which had them alone have left; from now on hosts count as idle
+        by what is given back.
+        """
+        if self.ended is None:
+            self.ended = np.zeros(self._capacity.hosts, np.bool_)
+        return self.ended
 
     def _give_rest(
         self, job: JobRecord, *, is_ended: bool, given: frozenset[str] = frozenset()

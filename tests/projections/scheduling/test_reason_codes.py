@@ -30,6 +30,7 @@ from domain.commands import (
     WorkerReport,
 )
 from domain.jobs import ExitRules, HostChoice
+from domain.preemption import OnPreempt
 from domain.reasons import TEXTS, ReasonCode, shown
 from domain.thresholds import LoadThreshold
 from domain.users import UserSpec
@@ -174,6 +175,21 @@ def it_was_requeued_by_command(plain: bool) -> Scenario:
     scenario.set_queue("normal", "inactive")
     scenario.session()
     scenario.set_queue("normal", "active")
+    return scenario
+
+
+@provokes("JOB_PREEMPTED")
+def it_was_put_back_for_another(plain: bool) -> Scenario:
+    scenario = begun(plain, "h1 slots=1")
+    queues(scenario, "lo 10 <all", on_preempt=OnPreempt.REQUEUE)
+    queues(scenario, "hi 90 >lo")
+    running(scenario, "A queue=lo")
+    scenario.jobs("B queue=hi")
+    scenario.session()
+    scenario.finish("A", exit_code=143)
+    scenario.set_queue("lo", "inactive")
+    scenario.session()
+    scenario.set_queue("lo", "active")
     return scenario
 
 
@@ -624,7 +640,7 @@ def codes_of(scenario: Scenario, name: str) -> set[ReasonCode]:
     return {reason.code for reason in (*reasons, *told)}
 
 
-FRESH = {"JOB_NEW", "USER_RESUME", "JOB_MODIFY", "JOB_SWITCH", "JOB_REQUEUED"}
+FRESH = {"JOB_NEW", "USER_RESUME", "JOB_MODIFY", "JOB_SWITCH", "JOB_REQUEUED", "JOB_PREEMPTED"}
 """Reasons of jobs that weren't considered yet: they end with the next session."""
 
 

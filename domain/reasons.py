@@ -160,6 +160,23 @@ NOTES: Final = frozenset({ReasonCode.MEMBER_NOT_TRIED, ReasonCode.ALTERNATIVE_WA
 """Codes that say what wasn't tried; they are never the main reason."""
 
 
+NO_CANDIDATES: Final = frozenset(
+    {
+        ReasonCode.HOST_RES_REQ,
+        ReasonCode.HOST_SCHED_TYPE,
+        ReasonCode.HOST_USR_SPEC,
+        ReasonCode.HOST_QUE_MEMB,
+        ReasonCode.HOST_DISABLED,
+        ReasonCode.HOST_LOCKED,
+        ReasonCode.HOST_WINDOW,
+        ReasonCode.SBD_UNREACH,
+        ReasonCode.LOAD_UNAVAIL,
+    }
+)
+"""Codes of hosts that are no candidates for a job: the request never suits them, or they take no
+jobs. All other hosts could run it if nothing else ran there."""
+
+
 class PendReason(Value):
     """
     Say one reason, and the hosts it holds for.
@@ -195,6 +212,13 @@ class PendReason(Value):
         """
         words = TEXTS[self.code].format(resource=self.resource)
         return f"{words} ({self.detail})" if self.detail else words
+
+
+def is_candidates(reason: PendReason) -> bool:
+    """
+    Say whether a reason is one of hosts that could run the job if nothing else ran there.
+    """
+    return bool(reason.hosts) and reason.code not in NO_CANDIDATES
 
 
 def shown(

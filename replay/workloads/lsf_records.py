@@ -29,6 +29,14 @@ HEAD: Final = ("type", "version", "time")
 """The first fields of every record."""
 
 FIELDS: Final[dict[str, str]] = {
+    "JOB_NEW": (
+        "jobId userId options numProcessors submitTime beginTime termTime sigValue chkpntPeriod"
+        " restartPid userName rLimits hostSpec hostFactor umask queue resReq fromHost cwd chkpntDir"
+        " inFile outFile errFile subHomeDir jobFile numAskedHosts askedHosts dependCond preExecCmd"
+        " jobName command nxf xf mailUser projectName niosPort maxNumProcessors schedHostType"
+        " loginShell userGroup options2 idx inFileSpool commandSpool jobSpoolDir userPriority"
+    ),
+    "JOB_STATUS": ("jobId jStatus reason subreasons cpuTime endTime ru lsfRusage exitStatus idx"),
     "JOB_SWITCH": "userId jobId queue idx userName",
     "JOB_MOVE": "userId jobId position base idx userName",
     "JOB_SIGNAL": "jobId userId runCount signalSymbol idx userName",
@@ -51,8 +59,44 @@ FIELDS: Final[dict[str, str]] = {
 }
 """The fields after the first three, by type of record."""
 
-LISTS: Final = {"askedHosts": "numAskedHosts", "execHosts": "numExHosts", "names": "nIdx"}
-"""Lists, and the field before each that holds its length."""
+LISTS: Final = {
+    "askedHosts": ("numAskedHosts", 1),
+    "execHosts": ("numExHosts", 1),
+    "names": ("nIdx", 1),
+    "xf": ("nxf", 3),
+    "lsfRusage": ("ru", 19),
+}
+"""Lists, the field before each that holds its length, and the fields of each of its items."""
+
+FIXED: Final = {"rLimits": 11}
+"""Lists that always are so long."""
+
+OPTIONAL: Final[dict[str, str]] = {
+    "JOB_NEW": (
+        "niosPort maxNumProcessors schedHostType loginShell userGroup options2 idx inFileSpool"
+        " commandSpool jobSpoolDir userPriority"
+    ),
+    "QUEUE_CTRL": "message",
+    "HOST_CTRL": "message",
+    "MBD_DIE": "message",
+}
+"""Fields at the end of records that some writers leave out."""
+
+REPLAYED: Final = frozenset(
+    {"JOB_NEW", "JOB_MODIFY", "JOB_MODIFY2", "JOB_START", "JOB_EXECUTE", "JOB_STATUS",
+     "JOB_SWITCH", "JOB_MOVE", "JOB_SIGNAL", "JOB_REQUEUE", "JOB_CLEAN", "QUEUE_CTRL",
+     "HOST_CTRL"}
+)  # fmt: skip
+"""Types of record that say what a replay needs; others may be skipped with a warning."""
+
+NUMBERS: Final = {
+    "JOB_NEW": 1, "JOB_START": 2, "JOB_STATUS": 3, "JOB_SWITCH": 4, "JOB_MOVE": 5, "QUEUE_CTRL": 6,
+    "HOST_CTRL": 7, "MBD_DIE": 8, "UNFULFILL": 9, "JOB_FINISH": 10, "LOAD_INDEX": 11, "CHKPNT": 12,
+    "MIG": 13, "PRE_EXEC_START": 14, "MBD_START": 15, "JOB_MODIFY": 16, "JOB_SIGNAL": 17,
+    "JOB_EXECUTE": 18, "JOB_REQUEUE": 21, "JOB_SIGACT": 22, "JOB_START_ACCEPT": 24,
+    "JOB_CLEAN": 25, "JOB_FORCE": 26, "LOG_SWITCH": 27, "JOB_MODIFY2": 28,
+}  # fmt: skip
+"""The numbers of types of record in LSF's stream of events."""
 
 MEANINGS: Final[dict[tuple[str, str], dict[int, str]]] = {
     ("QUEUE_CTRL", "opCode"): {1: "open", 2: "close", 3: "activate", 4: "inactivate"},
@@ -118,7 +162,8 @@ def record_of(line: str) -> Record:
     record: Record = dict(zip(HEAD, tokens, strict=False))
     kind = str(record["type"])
     names = FIELDS.get(kind, "").split()
-    record.update(fields_of(tokens[len(HEAD) :], names))
+    optional = OPTIONAL.get(kind, "").split()
+    record.update(fields_of(tokens[len(HEAD) :], names, optional))
     for (of_kind, name), meanings in MEANINGS.items():
         value = record.get(name)
         if of_kind == kind and isinstance(value, int) and value in meanings:
@@ -126,11 +171,13 @@ def record_of(line: str) -> Record:
     return record
 
 
-def fields_of(tokens: Sequence[Token], names: Sequence[str]) -> Record:
+def fields_of(
+    tokens: Sequence[Token], names: Sequence[str], optional: Sequence[str] = ()
+) -> Record:
     """
     Return tokens by name; a list takes as many as the field before it says.
 
-    Missing fields at the end are left out only when they are comments; others are an error.
+    Missing fields at the end are left out when they are *optional*; others are an error.
 
     Raises:
         Refused: The tokens end too early, or a length isn't one.
@@ -138,19 +185,27 @@ def fields_of(tokens: Sequence[Token], names: Sequence[str]) -> Record:
     found: Record = {}
     at = 0
     for name in names:
-        count = LISTS.get(name)
-        if count is not None:
-            length = found.get(count)
-            if not isinstance(length, int) or not 0 <= length <= len(tokens) - at:
-                raise Refused(count, f"must be the length of {name}", str(length))
+        if name in LISTS or name in FIXED:
+            length = _length_of(name, found, len(tokens) - at)
             found[name] = tuple(tokens[at : at + length])
             at += length
         elif at < len(tokens):
             found[name] = tokens[at]
             at += 1
-        elif name != "message":
+        elif name not in optional:
             raise Refused(name, "must not be missing", " ".join(str(token) for token in tokens))
     return found
+
+
+def _length_of(name: str, found: Record, left: int) -> int:
+    """
+    Return how many tokens a list takes.
+    """
+    count, width = LISTS.get(name, ("", FIXED.get(name, 0)))
+    items = found.get(count) if count else 1
+    if not isinstance(items, int) or not 0 <= items * width <= left:
+        raise Refused(count or name, f"must be the length of {name}", str(items))
+    return items * width
 
 
 def tasks_by_host(hosts: Sequence[Token]) -> dict[str, int]:

@@ -5,7 +5,9 @@ use.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Final
 
 from domain.amounts import MEM
 from domain.fairshare import HOUR_US, Use, decayed, dynamic_priority
@@ -23,14 +25,22 @@ from tools.conformance.values import (
     Vector,
     cases_of,
     differing,
+    items_of,
     mapping_of,
     mappings_of,
     text_of,
     whole_of,
 )
 
-TIMES = ("at", "at_min", "minute", "t_min", "elapsed_min", "run_min")
+TIMES: Final = (
+    "at", "at_min", "minute", "minutes", "t", "t_min", "elapsed", "elapsed_min", "run_min",
+    "after_min", "age_min",
+)  # fmt: skip
 """Fields that may hold how long a job has run."""
+
+DURATIONS: Final = ("duration", "duration_min")
+JOB: Final = {"reserved", "used", "hosts", "R", "decay", *DURATIONS, *TIMES}
+"""What is known of a job that has memory reserved."""
 
 
 def differences(vector: Vector) -> list[str]:
@@ -40,7 +50,7 @@ def differences(vector: Vector) -> list[str]:
     refuse_left_out(vector)
     found = []
     for label, case in cases_of(vector.fields):
-        if "duration" in case or "duration_min" in case or "rusage[" in text_of(case.get("R")):
+        if {"rusage", *DURATIONS}.intersection(case) or "rusage[" in text_of(case.get("R")):
             lines = _of_reservation(case)
         elif "shares" in case:
             lines = _of_priority(case)
@@ -97,25 +107,60 @@ def _of_reservation(case: Fields) -> list[str]:
     Expected is one amount at the case's time, or amounts by minute.
     """
     term = _term_of(case)
-    at = next((case[name] for name in TIMES if name in case), None)
-    expect = mapping_of(case.get("expect"))
-    wanted = dict(expect) if at is None else dict.fromkeys([at], next(iter(expect.values())))
     found = []
-    for minute, amount in wanted.items():
-        milli = reserved_milli_at(term, int(text_of(minute)) * MINUTE_US)
-        shown = Fraction(milli, MB_MILLI if term.resource == MEM else MILLI)
-        found += differing(f"reserved at minute {minute}", Fraction(text_of(amount)), shown)
+    for step in mappings_of(case.get("steps")) or [case]:
+        at = next((step[name] for name in TIMES if name in step), None)
+        for what, minute, amount in _worths(at, step.get("expect")):
+            worth = reserved_milli_at(term, int(text_of(minute)) * MINUTE_US)
+            shown = Fraction(worth, MB_MILLI if term.resource == MEM else MILLI)
+            if what == "factor":
+                shown = Fraction(worth, term.milli)
+            found += differing(f"{what} at minute {minute}", Fraction(text_of(amount)), shown)
     return found
+
+
+def _worths(at: object, expect: object) -> list[tuple[str, object, object]]:
+    """
+    Return what is expected: of what, at which minute, and how much.
+    """
+    if isinstance(at, Mapping):
+        return [("reserved", minute, amount) for minute, amount in at.items()]
+    if not isinstance(expect, Mapping):
+        expect = {"reserved": expect}
+    ((what, amount),) = expect.items() if len(expect) == 1 else (("reserved", expect),)
+    if isinstance(amount, Mapping):
+        return [(text_of(what), minute, each) for minute, each in amount.items()]
+    if at is None:
+        return [("reserved", minute, each) for minute, each in expect.items()]
+    if isinstance(at, list):
+        amounts = items_of(amount)
+        return [(text_of(what), *pair) for pair in zip(at, amounts, strict=True)]
+    return [(text_of(what), at, amount)]
 
 
 def _term_of(case: Fields) -> RusageTerm:
     text = text_of(case.get("R"))
+    if not text and "rusage" in case:
+        text = f"rusage[{text_of(case['rusage']).removeprefix('rusage[').rstrip(']')}]"
     if not text:
-        duration = text_of(case.get("duration", case.get("duration_min")))
-        decay = whole_of(case.get("decay", 0))
+        duration = next((text_of(case[name]) for name in DURATIONS if name in case), "")
         reserved = text_of(case.get("reserved", case.get("mem")))
-        text = f"rusage[mem={reserved}:duration={duration}:decay={decay}]"
+        more = f":duration={duration}:decay={whole_of(case.get('decay', 0))}" if duration else ""
+        text = f"rusage[mem={reserved}{more}]"
     return parse(text).only.rusage[0][0]
+
+
+def _reserved_mb(job: Fields) -> int:
+    """
+    Return what a job's reservation of memory is worth now.
+    """
+    unknown = sorted(set(map(str, job)) - JOB)
+    if unknown:
+        raise Malformed(f"nothing is known of {', '.join(unknown)} in a job")
+    if job.get("reserved") is None and "R" not in job:
+        return 0
+    at = next((whole_of(job[name]) for name in TIMES if name in job), 0)
+    return reserved_milli_at(_term_of(job), at * MINUTE_US) // MB_MILLI
 
 
 def _of_case(case: Fields) -> list[str]:
@@ -129,8 +174,8 @@ def _of_case(case: Fields) -> list[str]:
     used = {}
     for number, job in enumerate(jobs):
         name = f"job{number}"
-        trial.run({"id": name, "alloc": {"h1": 1}, "R": f"rusage[mem={whole_of(job['reserved'])}]"})
-        used[name] = whole_of(job.get("used", 0))
+        trial.run({"id": name, "alloc": {"h1": 1}, "R": f"rusage[mem={_reserved_mb(job)}]"})
+        used[name] = whole_of(job.get("used") or 0)
     trial.report("h1", free_mb=whole_of(case["reported"]), used_mb=used)
     found = _amounts(trial, case)
     return [
@@ -143,7 +188,7 @@ def _of_case(case: Fields) -> list[str]:
 def _amounts(trial: CoreTrial, case: Fields) -> dict[str, int]:
     memory = trial.memory_mb("h1")
     total = whole_of(mapping_of(case["host"])["maxmem"])
-    reserved = sum(whole_of(job["reserved"]) for job in mappings_of(case.get("jobs")))
+    reserved = sum(map(_reserved_mb, mappings_of(case.get("jobs"))))
     return {
         "available": memory.available,
         "slack": memory.slack,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from domain.job_states import JobState
 from tools.conformance import array_names, dependencies
 from tools.conformance.actions import Arrivals, carry_out
 from tools.conformance.brief import brief_actions
@@ -36,6 +37,8 @@ UNTIL_NEXT_CYCLE: Final = frozenset(
      "USER_STOP", "ADMIN_STOP"}
 )  # fmt: skip
 """Reasons that hold until the next cycle: it isn't held before they are looked at."""
+
+STATES: Final = frozenset(JobState)
 
 SEEN_ELSEWHERE: Final = frozenset({"killed_at", "hold_variant", "position"})
 SWITCHED_AT: Final = 7
@@ -80,11 +83,12 @@ def _with_one_job(case: Fields) -> Fields:
     ended = next(
         (name for name in ("exit_code", "signal", "pre_exec_exit", "over") if name in case), None
     )
-    state = text_of(case.get("state") or ("PEND" if ended is None else "RUN"))
+    before = case.get("from") if case.get("from") in STATES else None
+    state = text_of(case.get("state") or before or ("PEND" if ended is None else "RUN"))
     job: Fields = {name: case[name] for name in JOB_FIELDS if name in case}
     if "over" in case:
         job = {**job, "over": case["over"]}
-    if "from" in case:
+    if "from" in case and case["from"] not in STATES:
         job = {**job, "q": case["from"]}
     if state == "PSUSP":
         job = {**job, "hold": True}

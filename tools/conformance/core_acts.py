@@ -5,7 +5,7 @@ What may be done to the jobs, hosts and queues of a trial, and what may happen t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Final, Literal
 
 from domain.amounts import MEM, Amount
 from domain.commands import (
@@ -31,7 +31,12 @@ from domain.job_states import WAITING, JobState
 from tools.conformance.core_driver import CoreDriver
 from tools.conformance.core_setup import MB_MILLI, OVER_US, job_of
 from tools.conformance.trial import NotYet
-from tools.conformance.values import Fields, mapping_of, text_of, whole_of
+from tools.conformance.values import Fields, Malformed, mapping_of, text_of, whole_of
+
+OF_PLACES: Final = frozenset(
+    {"host_unavail", "hclose", "hopen", "qopen", "qclose", "qact", "qinact"}
+)
+"""Actions that are about hosts and queues."""
 
 
 class CoreActs(CoreDriver):
@@ -60,6 +65,8 @@ class CoreActs(CoreDriver):
             raise NotYet(f"the action {name}")
         self.denied, self.error = False, ""
         for each in self._elements(job):
+            if name not in OF_PLACES and each not in self.ids:
+                raise Malformed(f"there is no job {each}, or it was refused")
             try:
                 action(each, value, by)
             except Refused as refused:

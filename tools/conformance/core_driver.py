@@ -37,8 +37,8 @@ class CoreDriver:
     Args:
         now_us: When it begins.
 
-    ``ids`` has the job id of each job by the vector's name for it; ``signals``, ``victims`` and
-    ``kill_signals`` tell of the last cycle.
+    ``ids`` has the job id of each job by the vector's name for it; ``signals``, ``victims``,
+    ``kill_signals`` and ``started`` tell of the last cycle.
     """
 
     def __init__(self, now_us: int) -> None:
@@ -48,6 +48,7 @@ class CoreDriver:
         self.signals: dict[str, str] = {}
         self.victims: dict[str, list[str]] = {}
         self.kill_signals: list[str] = []
+        self.started: list[str] = []
 
     def cycle(self) -> None:
         """
@@ -55,7 +56,7 @@ class CoreDriver:
 
         What a session takes from a lost host waits for the next cycle.
         """
-        self.signals, self.victims, self.kill_signals = {}, {}, []
+        self.signals, self.victims, self.kill_signals, self.started = {}, {}, [], []
         stopping: list[JobRecord] = []
         for _ in range(STEPS_MAX):
             is_idle = not self._step(stopping) and not self.core.is_cut_short
@@ -90,6 +91,7 @@ class CoreDriver:
         if record is None:
             return
         if isinstance(event, JobDispatched):
+            self.started.append(self._name(record))
             self._started(record)
         elif isinstance(event, JobKillOrdered):
             self.kill_signals = list(event.signals)

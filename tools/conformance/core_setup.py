@@ -7,7 +7,7 @@ for them. What can't be said yet raises NotYet: a vector is never run without a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from domain.amounts import MEM, Amount, Attribute, HostResource
@@ -120,13 +120,13 @@ def settings_of(case: Fields) -> ClusterSettings:
     """
     params = named_alike(mapping_of(case.get("params")), SAME_PARAMS)
     only(params, KNOWN_PARAMS, "params")
-    expect = mapping_of(case.get("expect"))
+    is_ours = _is_ours(case.get("expect"))
     values: dict[str, object] = {
         "name": "vectors",
         "default_queue": "normal",
         "picker": "builtin_fcfs",
         # Where the vendor and XCE differ, XCE's own chain is meant; everything else is LSF's way.
-        "allocators": ("parjob", "fill") if "xce" in expect else ("fill",),
+        "allocators": ("parjob", "fill") if is_ours else ("fill",),
         "session_interval_us": 0,
         "session_max_decisions": 1,
         "clean_period_us": 3_600_000_000,
@@ -141,12 +141,21 @@ def settings_of(case: Fields) -> ClusterSettings:
         "lost_jobs": "keep",
         "lost_grace_us": 0,
         "queue_resreq": "merge",
-        "preemption": preemption_of(params, is_ours="xce" in expect),
+        "preemption": preemption_of(params, is_ours=is_ours),
     }
     known = ClusterSettings.model_fields
     return ClusterSettings.model_validate(
         {name: values[name] for name in values if name in known}, strict=False
     )
+
+
+def _is_ours(expect: object) -> bool:
+    """
+    Say whether a vector tells what this program does where the vendor does something else.
+    """
+    if not isinstance(expect, Mapping):
+        return False
+    return any(text_of(name).endswith("xce") or _is_ours(each) for name, each in expect.items())
 
 
 def preemption_of(params: Fields, *, is_ours: bool) -> Preemption:

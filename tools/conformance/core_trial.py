@@ -5,6 +5,7 @@ sessions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from domain.allocations import Allocation, HostRun, SharedAmount
@@ -63,7 +64,7 @@ from tools.conformance.core_setup import (
     settings_of,
 )
 from tools.conformance.core_view import MemoryOfHost, memory_of, see_hosts, see_jobs, see_limits
-from tools.conformance.observed import Observed
+from tools.conformance.seen import Observed
 from tools.conformance.trial import NotYet
 from tools.conformance.values import (
     Fields,
@@ -126,9 +127,9 @@ class CoreTrial(CoreActs):
         self.now_us = max(BEGIN_US, self.now_us)
         for job in suspended:
             self._suspend(job, [text_of(each["id"]) for each in running])
-        for name, code in mapping_of(self.case.get("ended")).items():
+        for name, code in ended_in(self.case):
             self.run({"id": name})
-            self._end(name, exit_code=whole_of(code))
+            self._end(name, exit_code=code)
 
     def _define_policies(self) -> None:
         """
@@ -299,6 +300,7 @@ class CoreTrial(CoreActs):
             rejected=list(self.rejected),
             signals=dict(self.signals),
             kill_signals=list(self.kill_signals),
+            started=list(self.started),
             victims={name: list(victims) for name, victims in self.victims.items()},
             denied=self.denied,
             error=self.error,
@@ -326,6 +328,22 @@ class CoreTrial(CoreActs):
         Return what the core makes of a host's memory.
         """
         return memory_of(self.core.state, host)
+
+
+def ended_in(case: Fields) -> list[tuple[str, int]]:
+    """
+    Return the jobs that have ended before the vector begins, with their exit codes.
+    """
+    ended = case.get("ended")
+    if isinstance(ended, Mapping):
+        return [(text_of(name), whole_of(code)) for name, code in ended.items()]
+    found = []
+    for job in mappings_of(ended):
+        only(job, {"id", "state", "code", "exit_code"}, "ended job")
+        failed = 1 if job.get("state") == "EXIT" else 0
+        code = whole_of(job.get("exit_code", job.get("code", failed)))
+        found.append((text_of(job["id"]), code))
+    return found
 
 
 def _started_min_ago(job: Fields) -> int:

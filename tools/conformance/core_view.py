@@ -11,14 +11,16 @@ from typing import Final
 
 from domain.amounts import MEM
 from domain.job_states import LIVE, WAITING
-from domain.reasons import NOTES, PendReason
+from domain.reasons import NOTES, PendReason, ReasonCode
 from domain.terminations import Termination
 from domain.units import MILLI, MINUTE_US
+from projections.scheduling.pickers.waiting import key_of
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
 from projections.scheduling.status import status_by_use, why_suspended, why_waiting
+from tools.conformance.core_limits import OTHERWISE
 from tools.conformance.core_setup import BEGIN_US, MB_MILLI
-from tools.conformance.observed import Observed, Waiting
+from tools.conformance.seen import Observed, Waiting
 
 WITH_RESOURCE: Final = frozenset({"HOST_JOB_RUSAGE", "HOST_QUE_RUSAGE", "RES_SHORT", "HOST_LOAD"})
 """Codes that the vectors write with the name of a resource."""
@@ -70,7 +72,7 @@ def see_jobs(state: State, records: Mapping[str, JobRecord], seen: Observed) -> 
         _see_shares(state, name, record, seen)
         _see_promise(state, name, record, seen)
     lasting = [(name, each) for name, each in records.items() if each.state in LIVE | WAITING]
-    seen.order = [name for name, _ in sorted(lasting, key=lambda each: _place_of(each[1]))]
+    seen.order = [name for name, _ in sorted(lasting, key=lambda each: key_of(state, each[1]))]
 
 
 def see_hosts(state: State, seen: Observed) -> None:
@@ -141,6 +143,8 @@ def _see_shares(state: State, name: str, record: JobRecord, seen: Observed) -> N
         return
     seen.shares[name] = dict(state.host_names(record.allocation))
     for amount in record.allocation.shared:
+        if record.is_aside and amount.resource in state.capacity.released:
+            continue
         before = seen.used.get(amount.resource, 0)
         seen.used[amount.resource] = before + amount.milli // MILLI
 
@@ -151,7 +155,12 @@ def waiting_of(state: State, record: JobRecord) -> Waiting:
     """
     _, every = why_waiting(state, record)
     reasons = [reason for reason in every if reason.code not in NOTES]
-    waiting = Waiting(main=next((code_of(each) for each in reasons if not each.hosts), ""))
+    main = next((each for each in reasons if not each.hosts), None)
+    if main is not None and main.code is ReasonCode.JOB_MISS_DEADLINE:
+        # LSF has no such reason of the whole job: it holds on every host.
+        hosts = {worker.name: [code_of(main)] for worker in state.hosts}
+        return Waiting(hosts=hosts)
+    waiting = Waiting(main="" if main is None else code_of(main))
     for reason in reasons:
         for host, available_milli in _hosts_of(state, reason):
             waiting.hosts.setdefault(host, []).append(code_of(reason, available_milli))
@@ -162,10 +171,6 @@ def _hosts_of(state: State, reason: PendReason) -> Iterator[tuple[str, int]]:
     for span in reason.hosts:
         for number in range(span.first, span.first + span.hosts):
             yield state.hosts[number].name, span.available_milli
-
-
-def _place_of(record: JobRecord) -> tuple[int, int, int, int, int]:
-    return (-record.spec.user_priority, record.place, record.queue_us, record.number, record.index)
 
 
 def shown_exit(record: JobRecord) -> int | None:
@@ -183,11 +188,14 @@ def code_of(reason: PendReason, available_milli: int = 0) -> str:
     some.
     """
     code = reason.code.value
+    if code == "JOB_MISS_DEADLINE":
+        return "HOST_MISS_DEADLINE"
     if code == "HOST_SLOTS":
         return "HOST_LESS_SLOTS" if available_milli else "HOST_JOB_LIMIT"
     if code == "JOB_NO_SPAN" and not available_milli:
         return "HOST_JOB_LIMIT"
     if code == "RES_LIMIT":
         resource = reason.resource
-        return f"{code}({reason.detail},{resource.upper() if resource in LIMITED else resource})"
+        name = reason.detail.removesuffix(OTHERWISE)
+        return f"{code}({name},{resource.upper() if resource in LIMITED else resource})"
     return f"{code}({reason.resource})" if code in WITH_RESOURCE else code

@@ -1,13 +1,21 @@
 """
-What can be seen of a scheduler after a cycle, and how a vector's expectations are compared with it.
+How a vector's expectations are compared with what is seen after a cycle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from tools.conformance.expected_reasons import (
+    CANDIDATES,
+    Compare,
+    of_candidates,
+    pend,
+    reasons_shown,
+    same_reasons,
+)
+from tools.conformance.seen import Observed
 from tools.conformance.values import (
     Fields,
     Malformed,
@@ -19,98 +27,16 @@ from tools.conformance.values import (
     whole_of,
 )
 
-Shares = dict[str, int]
-"""Tasks by host, in the order in which the hosts were claimed."""
-
-
-@dataclass(slots=True)
-class Waiting:
-    """
-    Hold why a job waits, as codes: ``RES_SHORT(lic)``, ``HOST_JOB_RUSAGE(mem)``,
-    ``RES_LIMIT(name,what)``.
-
-    Args:
-        main: The reason of the whole job, "" when there is none.
-        hosts: For each host the codes that hold there, the first cause first.
-    """
-
-    main: str = ""
-    hosts: dict[str, list[str]] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Observed:
-    """
-    Hold what can be seen after a cycle. Jobs and hosts are called as the vector calls them.
-
-    Args:
-        shares: What each started job has.
-        states: The state of every job.
-        waiting: Why each pending job waits.
-        rejected: Jobs whose submission was refused.
-        victims: For each job, whom it made be suspended in this cycle.
-        signals: The signal each job was sent in this cycle.
-        kill_signals: What the last kill of this cycle sends, in order.
-        used: What is taken of shared resources, in whole units.
-        host_status: The status of each host.
-        terms: Why each ended job ended (TERM_...).
-        suspended_for: Why each suspended job is (SUSP_...).
-        queues: The queue of each job.
-        run_limits_min: The run limit of each job in minutes, None without one.
-        term_numbers: The number of why each ended job ended, where there is one.
-        exit_codes: The exit code of each ended job, None where a signal ended it.
-        tasks: What each job asks for: a count, or the fewest and the most.
-        dependencies: What each job waits for, as written, None for nothing.
-        submitted_min: When each job was submitted, in minutes.
-        queued_min: Since when each counts among its equals, in minutes.
-        order: Jobs that wait or run, in the order in which they are considered.
-        reserved: The slots that each pending job has gathered, by host; so its memory in MB.
-        estimated_start: When each of these starts, in minutes, None when nobody knows.
-        usage: What each limit is charged, in whole units.
-        denied: Whether the last action was denied to whoever tried it.
-        error: Why the last action was refused, "" when it wasn't.
-    """
-
-    shares: dict[str, Shares] = field(default_factory=dict)
-    states: dict[str, str] = field(default_factory=dict)
-    waiting: dict[str, Waiting] = field(default_factory=dict)
-    rejected: list[str] = field(default_factory=list)
-    victims: dict[str, list[str]] = field(default_factory=dict)
-    signals: dict[str, str] = field(default_factory=dict)
-    kill_signals: list[str] = field(default_factory=list)
-    used: dict[str, int] = field(default_factory=dict)
-    host_status: dict[str, str] = field(default_factory=dict)
-    terms: dict[str, str] = field(default_factory=dict)
-    suspended_for: dict[str, str] = field(default_factory=dict)
-    queues: dict[str, str] = field(default_factory=dict)
-    run_limits_min: dict[str, int | None] = field(default_factory=dict)
-    term_numbers: dict[str, int] = field(default_factory=dict)
-    exit_codes: dict[str, int | None] = field(default_factory=dict)
-    tasks: dict[str, int | list[int]] = field(default_factory=dict)
-    dependencies: dict[str, str | None] = field(default_factory=dict)
-    submitted_min: dict[str, int] = field(default_factory=dict)
-    queued_min: dict[str, int] = field(default_factory=dict)
-    order: list[str] = field(default_factory=list)
-    reserved: dict[str, Shares] = field(default_factory=dict)
-    reserved_mem: dict[str, Shares] = field(default_factory=dict)
-    estimated_start: dict[str, int | None] = field(default_factory=dict)
-    usage: dict[str, int] = field(default_factory=dict)
-    denied: bool = False
-    error: str = ""
-
-    def only_job(self) -> str:
-        """
-        Return the one job that waits or was started in this cycle, for expectations that name none.
-        """
-        names = list(dict.fromkeys([*self.waiting, *self.shares, *self.states, *self.rejected]))
-        if not names:
-            raise Malformed("there is no job to look at")
-        return names[0] if len(names) == 1 else [*self.waiting, *self.shares, *names][0]
-
-
 SMALL_WORDS: Final = frozenset({"not", "in", "of", "is", "a", "the", "for", "no", "to"})
 
-Compare = Callable[[object, Observed], list[str]]
+
+SAME: Final = {
+    "range": "n", "tasks": "n", "clipped": "n", "effective": "n", "allocation": "alloc",
+    "order": "queue_order", "dispatch_order": "started", "term_code": "term_number",
+    "exit_info": "term_number", "exitInfo": "term_number", "exit_code": "code",
+    "suspend_reason": "susp_reason", "status": "states", "shared_used": "used", "terms": "term",
+}  # fmt: skip
+"""Other names of expectations."""
 
 
 def compare(expect: Fields, seen: Observed) -> list[str]:
@@ -119,7 +45,7 @@ def compare(expect: Fields, seen: Observed) -> list[str]:
     """
     found = []
     for name, expected in expect.items():
-        run = COMPARISONS.get(name)
+        run = COMPARISONS.get(SAME.get(name, name))
         if run is None:
             raise Malformed(f"nothing is known of expecting {name!r}")
         found += run(expected, seen)
@@ -130,6 +56,8 @@ def compare(expect: Fields, seen: Observed) -> list[str]:
 
 
 def _dispatch(expected: object, seen: Observed) -> list[str]:
+    if not mapping_of(expected):
+        return differing("started", [], seen.started)
     found = []
     for job, shares in mapping_of(expected).items():
         found += differing(f"{job} runs on", dict(mapping_of(shares)), seen.shares.get(job))
@@ -137,6 +65,9 @@ def _dispatch(expected: object, seen: Observed) -> list[str]:
 
 
 def _alloc(expected: object, seen: Observed) -> list[str]:
+    both = mapping_of(expected)
+    if set(both) == {"vendor", "xce"}:
+        expected = both["xce"]
     job = seen.only_job()
     return differing("allocation", dict(mapping_of(expected)), seen.shares.get(job))
 
@@ -158,52 +89,6 @@ def _used(expected: object, seen: Observed) -> list[str]:
     for name, amount in mapping_of(expected).items():
         found += differing(f"{name} in use", amount, seen.used.get(name, 0))
     return found
-
-
-# -------------------------------------------------------------------------------------- reasons
-
-
-def _pend(expected: object, seen: Observed) -> list[str]:
-    if isinstance(expected, bool):
-        return differing("is pending", expected, seen.only_job() in seen.waiting)
-    found = []
-    wanted_by_job = mapping_of(expected)
-    if {"main", "hosts", "any"}.intersection(wanted_by_job):
-        wanted_by_job = {seen.only_job(): wanted_by_job}
-    for job, wanted in wanted_by_job.items():
-        waiting = seen.waiting.get(job)
-        if waiting is None:
-            found.append(f"{job}: expected to wait, is {seen.states.get(job, 'unknown')}")
-        elif wanted is not True:
-            found += [f"{job}: {line}" for line in waiting_differences(mapping_of(wanted), waiting)]
-    return found
-
-
-def waiting_differences(wanted: Fields, waiting: Waiting) -> list[str]:
-    """
-    Return what differs in why one job waits: its main reason, or the first code on each host named.
-    """
-    if wanted.get("any") is True:
-        return []
-    if not {"main", "hosts"}.intersection(wanted):
-        raise Malformed(f"why a job waits is any, main or hosts, not {dict(wanted)!r}")
-    if "main" in wanted:
-        found = differing("main reason", wanted["main"], waiting.main)
-        return found if waiting.main else [*found, f"hosts: {waiting.hosts}"]
-    found = []
-    if waiting.main:
-        found.append(f"expected reasons of hosts, found {waiting.main} for the whole job")
-    for code, hosts in mapping_of(wanted.get("hosts")).items():
-        for host in texts_of(hosts):
-            first = next(iter(waiting.hosts.get(host, ())), None)
-            found += differing(f"reason on {host}", code, first)
-    return found
-
-
-def _reasons_shown(expected: object, seen: Observed) -> list[str]:
-    waiting = seen.waiting[seen.only_job()]
-    shown = 0 if waiting.main else len(waiting.hosts)
-    return differing("host reasons shown", whole_of(expected), shown)
 
 
 # --------------------------------------------------------------------------------------- states
@@ -249,10 +134,47 @@ def _counts(expected: object, seen: Observed) -> list[str]:
     """
     Compare the elements of an array, counted by state.
     """
-    counts = {"NJOBS": len(seen.states)}
-    for state in seen.states.values():
+    wanted = mapping_of(expected)
+    arrays = [each for each in wanted.values() if isinstance(each, Mapping)]
+    if not arrays:
+        return differing("counts", dict(wanted), _counted(seen.states.values()))
+    found = []
+    for array, each in wanted.items():
+        states = [state for job, state in seen.states.items() if job.startswith(f"{array}[")]
+        found += differing(f"counts of {array}", dict(mapping_of(each)), _counted(states))
+    return found
+
+
+def _counted(states: Iterable[str]) -> dict[str, int]:
+    counts = {"NJOBS": 0}
+    for state in states:
+        counts["NJOBS"] += 1
         counts[state] = counts.get(state, 0) + 1
-    return differing("counts", dict(mapping_of(expected)), counts)
+    return counts
+
+
+def _elements(expected: object, seen: Observed) -> list[str]:
+    """
+    Compare the indices of arrays.
+    """
+    found = []
+    for array, wanted in mapping_of(expected).items():
+        indices = [
+            int(job.removeprefix(f"{array}[").rstrip("]"))
+            for job in seen.states
+            if job.startswith(f"{array}[")
+        ]
+        found += differing(f"elements of {array}", list(items_of(wanted)), indices)
+    return found
+
+
+def _order(expected: object, seen: Observed) -> list[str]:
+    """
+    Compare the order in which jobs are considered; those that run are in it where they are named.
+    """
+    wanted = list(texts_of(expected))
+    order = [job for job in seen.order if job in seen.waiting or job in wanted]
+    return differing("order", wanted, order)
 
 
 def _keeps(expected: object, seen: Observed) -> list[str]:
@@ -290,7 +212,10 @@ def _of_only(what: str, values: Callable[[Observed], Mapping[str, object]]) -> C
     """
 
     def run(expected: object, seen: Observed) -> list[str]:
-        return differing(what, expected, values(seen).get(seen.only_job()))
+        found = values(seen)
+        if isinstance(expected, Mapping) and set(expected) <= set(seen.states):
+            return _by_name(what, mapping_of(expected), found)
+        return differing(what, expected, found.get(seen.only_job()))
 
     return run
 
@@ -319,8 +244,10 @@ COMPARISONS: Final[dict[str, Compare]] = {
     "sequence": _sequence,
     "run": _run,
     "used": _used,
-    "pend": _pend,
-    "host_reasons_shown": _reasons_shown,
+    "pend": pend,
+    "host_reasons_shown": reasons_shown,
+    **{name: of_candidates(name) for name in CANDIDATES},
+    "same_reasons": same_reasons,
     "states": _states,
     "reject": _reject,
     "preempt": _preempt,
@@ -348,8 +275,10 @@ COMPARISONS: Final[dict[str, Compare]] = {
     "code": _of_only("exit code", lambda seen: seen.exit_codes),
     "term_number": _of_only("number of its end", lambda seen: seen.term_numbers),
     "dependency": _of_only("dependency", lambda seen: seen.dependencies),
-    "queue_order": lambda expected, seen: differing(
-        "order", list(texts_of(expected)), list(seen.order)
+    "queue_order": _order,
+    "elements": _elements,
+    "started": lambda expected, seen: differing(
+        "started in order", list(texts_of(expected)), seen.started
     ),
     "reserved": _reserved,
     "reserved_mem": lambda expected, seen: _by_name(
@@ -361,6 +290,8 @@ COMPARISONS: Final[dict[str, Compare]] = {
     "usage": lambda expected, seen: _by_name("usage of", mapping_of(expected), seen.usage),
     "xce": _by_product,
     "vendor": _nothing,
+    "alloc_xce": _alloc,
+    "alloc_vendor": _nothing,
 }
 """How each expectation is compared."""
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from tools.conformance.account import DURATIONS, TIMES
 from tools.conformance.actions import check_steps
 from tools.conformance.brief import FIELDS as BRIEF
 from tools.conformance.core_setup import SAME_IN_JOB
 from tools.conformance.names import KNOWN
+from tools.conformance.record_types import TYPES
 from tools.conformance.schedule import JOB_FIELDS
 from tools.conformance.values import Fields, Malformed, Vector, mapping_of, mappings_of
 
@@ -34,12 +36,12 @@ FIELDS: Final[dict[str, frozenset[str]]] = {
          "expect_elements"}
     ),
     "account": frozenset(
-        {"host", "reported", "jobs", "request", "R", "at", "at_min", "reserved", "duration_min",
-         "decay", "params", "shares", "cpu_h", "run_h", "committed_h", "slots", "usage_h", "age_h",
-         "HIST_HOURS", "tolerance"}
+        {"host", "reported", "jobs", "request", "R", *TIMES, *DURATIONS, "reserved", "mem",
+         "rusage", "steps", "decay", "params", "shares", "cpu_h", "run_h", "hist_run_h",
+         "committed_h", "slots", "usage_h", "age_h", "HIST_HOURS", "tolerance"}
     ),
     "format": frozenset(
-        {"line", "fields", "short_eventfile", "jStatus", "exitStatus", "given"}
+        {*TYPES, "fields", "short_eventfile", "jStatus", "exitStatus", "exitInfo", "term", "given"}
     ),
 }  # fmt: skip
 """What else the vectors and cases of each kind may have."""

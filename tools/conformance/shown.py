@@ -4,12 +4,14 @@ Run vectors of the kind ``format``: records of LSF's files, and how reasons are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from typing import Final
 
 from domain.allocations import HostSpan
 from domain.reason_summary import summary_of
-from domain.reasons import PendReason, ReasonCode, grouped, show_grouped
+from domain.reasons import PendReason, ReasonCode, grouped, is_candidates, show_grouped
+from domain.terminations import Termination, termination_of
 from replay.workloads.lsf_records import (
     Record,
     fields_of,
@@ -20,6 +22,7 @@ from replay.workloads.lsf_records import (
     wait_status_of,
 )
 from tools.conformance.core_view import code_of
+from tools.conformance.record_types import TYPES, WORDS, of_types
 from tools.conformance.values import (
     Fields,
     Malformed,
@@ -49,7 +52,10 @@ def _of_case(case: Fields) -> list[str]:
         ("line", _of_record),
         ("jStatus", _of_status),
         ("exitStatus", _of_wait_status),
-        ("given", _of_reasons),
+        ("exitInfo", _of_termination),
+        ("term", _of_termination_number),
+        *((name, of_types) for name in TYPES),
+        ("given", _of_given),
     ]
     for name, run in by_field:
         if name in case:
@@ -62,6 +68,10 @@ def _of_case(case: Fields) -> list[str]:
 
 def _of_record(case: Fields) -> list[str]:
     line, expect = text_of(case["line"]), mapping_of(case.get("expect"))
+    if WORDS.intersection(expect):
+        about = {name: value for name, value in expect.items() if name in WORDS}
+        rest = {name: value for name, value in expect.items() if name not in WORDS}
+        return _of_record({**case, "expect": rest}) + of_types({"line": line, "expect": about})
     if "fields" in expect:
         wanted = tuple(_plain(value) for value in items_of(expect["fields"]))
         return differing("fields", wanted, tokens_of(line))
@@ -115,7 +125,28 @@ def _of_wait_status(case: Fields) -> list[str]:
     return [line for name in expect for line in differing(name, expect[name], found.get(name))]
 
 
+def _of_termination(case: Fields) -> list[str]:
+    found = termination_of(whole_of(case["exitInfo"]))
+    expect = case.get("expect")
+    wanted = mapping_of(expect)["term"] if isinstance(expect, Mapping) else expect
+    return differing("end", wanted, found.value if isinstance(found, Termination) else found)
+
+
+def _of_termination_number(case: Fields) -> list[str]:
+    expect = case.get("expect")
+    wanted = (
+        next(iter(mapping_of(expect).values()), None) if isinstance(expect, Mapping) else expect
+    )
+    return differing("number", wanted, Termination(text_of(case["term"])).number)
+
+
 # ------------------------------------------------------------------------------------- reasons
+
+
+def _of_given(case: Fields) -> list[str]:
+    if set(TYPES).intersection(mapping_of(case["given"])):
+        return of_types({**mapping_of(case["given"]), "expect": case.get("expect")})
+    return _of_reasons(case)
 
 
 def _of_reasons(case: Fields) -> list[str]:
@@ -132,12 +163,36 @@ def _of_reasons(case: Fields) -> list[str]:
     line = show_grouped(reasons)
     differ = []
     for name, expected in expect.items():
-        if name in {"singular", "plural"}:
+        if name in LEVELS:
+            differ += _level_differences(name, expected, reasons)
+        elif name in {"singular", "plural"}:
             is_there = any(part.endswith(f": {expected}") for part in line.split("; "))
             differ += [] if is_there else [f"{name}: {expected!r} isn't in {line!r}"]
         else:
             differ += differing(name, expected, found.get(name))
     return differ
+
+
+LEVELS: Final = {
+    "p1": 1, "p2": 2, "p3": 3, "candidate": 2, "candidates": 2, "non_candidate": 0,
+    "non_candidates": 0, "noncandidates": 0,
+}  # fmt: skip
+"""How much of the reasons is shown: the key one, those of candidate hosts, all; 0 for the rest."""
+
+
+def _level_differences(name: str, expected: object, reasons: Sequence[PendReason]) -> list[str]:
+    """
+    Return what differs in the reasons that are shown on a level: codes, or codes with counts.
+    """
+    level = LEVELS[name]
+    shown = [reason for reason in reasons if level == 3 or is_candidates(reason) == (level > 0)]
+    counts = {code_of(reason): reason.host_count() for reason in shown}
+    if isinstance(expected, Mapping):
+        return differing(name, dict(expected), counts)
+    if level == 1:
+        return differing(name, expected, max(counts, key=lambda code: counts[code], default=None))
+    wanted = sorted(map(text_of, items_of(expected)))
+    return differing(name, wanted, sorted(counts))
 
 
 def _reasons_of(given: Fields) -> list[PendReason]:

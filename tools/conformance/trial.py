@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tools.conformance.observed import Observed
+from tools.conformance.seen import Observed
 from tools.conformance.values import Fields
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from tools.conformance.control import differences_with
-from tools.conformance.observed import Observed, Waiting, compare
+from tools.conformance.observed import compare
+from tools.conformance.seen import Observed, Waiting
 from tools.conformance.values import Vector
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tools.conformance.observed import Observed, Waiting, compare
+from tools.conformance.observed import compare
 from tools.conformance.schedule import differences_with, with_defaults
+from tools.conformance.seen import Observed, Waiting
 from tools.conformance.trial import NotYet
 from tools.conformance.values import LeftOut, Malformed, Vector
 from tools.conformance.vectors import run_one

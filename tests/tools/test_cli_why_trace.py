@@ -189,13 +189,13 @@ def test_a_job_that_was_never_dispatched_is_told_at_a_moment_when_it_waited(life
 
 def test_who_may_not_read_the_log_is_told_so(life, ask, monkeypatch):
     """
-    A trace isn't what the scheduler answers.
+    The scheduler traces the latest decision only, and only a running one does.
     """
     monkeypatch.setattr(audit_asking, "may_read", lambda _: False)
 
-    error = ask(life.ids["A"], "--trace", status=2)
-
-    assert "log: must be readable to you for --trace" in error
+    error = ask(life.ids["A"], "--trace", "--at", "9", status=2)
+    assert "log: must be readable to you for --at" in error
+    assert "no scheduler answers" in ask(life.ids["A"], "--trace", status=3)
 
 
 def test_every_field_of_a_trace_is_documented():

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from store.log import EventLog
 from tests.tools import live_cluster
 from tests.tools.live_cluster import Cluster, until
 from tools.daemon.access import RIGHTS
+from tools.tracing import plain, traced, words
 
 pytestmark = pytest.mark.slow
 
@@ -360,6 +363,45 @@ def test_another_user_reads_a_story_without_the_command(cluster: Cluster) -> Non
     assert "private-file" not in json.dumps(others)
     told, seen = ([one["position"] for one in story["events"]] for story in (own, others))
     assert told[: len(seen)] == seen != []
+
+
+@pytest.mark.needs_root
+@pytest.mark.usefixtures("open_door")
+def test_another_user_gets_the_trace_that_the_log_gives(cluster: Cluster) -> None:
+    """
+    How a job was decided is everybody's, as why it waits is; what it runs isn't in it.
+    """
+    job_id = cluster.submit("cat", "private-file")
+
+    ((status, told),) = as_nobody(cluster, [("GET", f"/v1/jobs/{job_id}/trace", None)])
+
+    found = traced(cluster.directory, job_id, None, level="full", lines_max=1000)
+    assert (200, words(found)) == (status, told.pop("words"))
+    assert json.loads(json.dumps(plain(job_id, found))) == told
+    assert "private-file" not in json.dumps(told)
+    assert told["traces"]
+    typed = subprocess.run(
+        [sys.executable, "-P", "-m", "tools.cli", "why", job_id, "--trace",
+         "--dir", str(cluster.directory)],
+        user=NOBODY, group=NOBODY, extra_groups=(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (0, "") == (typed.returncode, typed.stderr), "a folder that one may only pass through"
+    assert f"job {job_id}: " in typed.stdout
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "field"),
+    [("level=most", 422, "level"), ("lines=0", 422, "lines"), ("lines=1e3", 422, "lines"),
+     ("level=full", 404, "job_id")],
+)
+def test_what_is_wrong_with_a_question_for_a_trace_is_named(
+    cluster: Cluster, query: str, status: int, field: str
+) -> None:
+    """
+    The query before a process is started for it, the job by that process.
+    """
+    got, told = cluster.ask("GET", f"/v1/jobs/999999/trace?{query}")
+    assert (status, field) == (got, told["error"]["field"])
 
 
 @pytest.mark.needs_root

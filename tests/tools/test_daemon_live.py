@@ -134,6 +134,20 @@ def test_memory_is_reserved_and_given_back(cluster: Cluster) -> None:
     assert {"mem"} == {reason["resource"] for reason in why["reasons"]}
 
 
+def test_a_running_scheduler_traces_the_session_that_placed_a_job(cluster: Cluster) -> None:
+    """
+    As it was recorded, with the hosts that were looked at; who asks need not read the log.
+    """
+    job_id = cluster.submit("true", tasks_min=2, tasks_max=2)
+    cluster.wait_ended(job_id)
+
+    told = cluster.get(f"/v1/jobs/{job_id}/trace?level=summary&lines=40")
+
+    assert (True, "") == (told["is_recorded"], told["difference"])
+    assert (job_id, "summary") == (told["traces"][0]["job_id"], told["traces"][0]["level"])
+    assert "as recorded" in told["words"][0]
+
+
 def test_a_closed_host_takes_no_jobs(cluster: Cluster) -> None:
     """
     Its running jobs go on; new ones go elsewhere.

@@ -30,7 +30,8 @@ def dir_option(command: Command) -> Command:
         "--dir",
         "directory",
         envvar="XCE_DIR",
-        type=click.Path(file_okay=False, path_type=Path),
+        # Who may only pass through it reaches the socket.
+        type=click.Path(file_okay=False, readable=False, path_type=Path),
         default=default_directory,
         metavar="DIR",
         help="The cluster's directory; else the variable XCE_DIR, else ~/.local/state/xce.",

@@ -113,18 +113,16 @@ def _tell_trace(
     *, as_json: bool,
 ) -> None:  # fmt: skip
     from projections.scheduling.trace import LINES_MAX
-    from tools.cli.why_trace import tell_trace
+    from tools.cli.why_trace import tell_live_trace, tell_trace
 
-    def open_log() -> None:
-        from store.log import EventLog
+    told, lines = level or "full", lines_max or LINES_MAX
 
-        EventLog.open(directory, writable=False).close()
+    def answer() -> None:
+        tell_live_trace(directory, job_id, level=told, lines_max=lines, as_json=as_json)
 
-    answered_by_scheduler(directory, open_log, only_log="--trace")
-    tell_trace(
-        directory, job_id, at_text,
-        level=level or "full", lines_max=lines_max or LINES_MAX, as_json=as_json,
-    )  # fmt: skip
+    only_log = "" if at_text is None else "--at"
+    if not answered_by_scheduler(directory, answer, only_log=only_log, may_be_far=True):
+        tell_trace(directory, job_id, at_text, level=told, lines_max=lines, as_json=as_json)
 
 
 def _tell_intervals(directory: Path, job_id: str, *, as_json: bool) -> None:

@@ -56,6 +56,7 @@ RIGHTS: dict[tuple[str, str], Right] = {
     ("GET", "/v1/jobs"): Right.USER,
     ("GET", "/v1/jobs/{job_id}"): Right.USER,
     ("GET", "/v1/jobs/{job_id}/why"): Right.USER,
+    ("GET", "/v1/jobs/{job_id}/trace"): Right.USER,
     ("GET", "/v1/jobs/{job_id}/history"): Right.USER,
     ("POST", "/v1/jobs/{job_id}/kill"): Right.JOB_OWNER,
     ("POST", "/v1/jobs/{job_id}/hold"): Right.JOB_OWNER,

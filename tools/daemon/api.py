@@ -63,6 +63,7 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("GET", "/v1/jobs"): Route(job_routes.list_jobs),
     ("GET", "/v1/jobs/{job_id}"): Route(job_routes.one_job),
     ("GET", "/v1/jobs/{job_id}/why"): Route(job_routes.why),
+    ("GET", "/v1/jobs/{job_id}/trace"): Route(job_routes.trace),
     ("GET", "/v1/jobs/{job_id}/history"): Route(job_routes.history),
     ("POST", "/v1/jobs/{job_id}/kill"): Route(job_routes.change_job(KillJob)),
     ("POST", "/v1/jobs/{job_id}/hold"): Route(job_routes.change_job(HoldJob)),

@@ -23,6 +23,7 @@ from tools.daemon.recorder import Recorder
 from tools.daemon.requests import (
     Reply,
 )
+from tools.daemon.tracer import Tracer
 
 POLL_WAIT_MAX_S = 30.0
 JOBS_MAX = 100_000
@@ -60,6 +61,7 @@ class Api:
         self.key = key
         self.shut_down = shut_down
         self.recorder = recorder
+        self.tracer = Tracer(files)
         self.started_us = time.time_ns() // 1000
         # A worker that only waits must speak often enough not to pass for silent.
         self.poll_wait_max_s = settings.silent_after_s / 3

@@ -29,6 +29,7 @@ from domain.job_states import ENDED, JobState
 from domain.jobs import ExitRules, JobSpec
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
+from projections.scheduling.trace import LINES_MAX, Level
 from replay.engine import Engine
 from tools.daemon import forgotten, views
 from tools.daemon.access import Caller, check_runs_jobs_of
@@ -51,6 +52,7 @@ from tools.daemon.requests import (
     Reply,
     Submission,
 )
+from tools.tracing import LINES_CAP
 
 
 async def submit(api: Api, http: HttpRequest, caller: Caller) -> Reply:
@@ -163,6 +165,18 @@ async def why(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: AR
     Say why a job waits, or what became of it.
     """
     return await _shown(api, job_id_of(http), views.why)
+
+
+async def trace(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+    """
+    Tell how a job was decided last, step by step.
+    """
+    query = http.query_params
+    level = query.get("level", Level.FULL)
+    if level not in tuple(Level):
+        raise Refused("level", f"must be one of {', '.join(Level)}", level[:40])
+    lines_max = number_of(query.get("lines"), "lines", 1, LINES_CAP, LINES_MAX)
+    return await api.tracer.trace(job_id_of(http), level, lines_max)
 
 
 async def history(api: Api, http: HttpRequest, caller: Caller) -> Reply:

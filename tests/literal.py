@@ -82,10 +82,23 @@ class LiteralStrict(LiteralFcfs):
     is_strict = True
 
 
+class LiteralShortest(LiteralFcfs):
+    """
+    Order by queue priority, then planned run time, those without one last, then as usual.
+    """
+
+    name = "shortest_first"
+
+    def _key(self, job: JobRecord) -> tuple[int, ...]:
+        run_us = self.view.planned_run_us(job)
+        priority, *usual = super()._key(job)
+        return (priority, 0 if run_us is not None else 1, run_us or 0, *usual)
+
+
 def literal_plugins() -> Plugins:
     """
     Return plug-ins whose pickers are the literal ones, under the real ones' names, where there is
     one.
     """
-    literal = {"builtin_fcfs": LiteralFcfs, "strict_fcfs": LiteralStrict}
+    literal = {each.name: each for each in (LiteralFcfs, LiteralStrict, LiteralShortest)}
     return Plugins(pickers={**Plugins().pickers, **literal})

@@ -66,6 +66,10 @@ LIVES = st.fixed_dictionaries(
         "tasks_max": st.just(2),
     },
 )
+PLANNED = st.fixed_dictionaries(
+    {"tasks_min": st.just(2), "tasks_max": st.just(2)},
+    optional={"run_limit_us": st.sampled_from([SECOND_US, 500 * SECOND_US])},
+)
 STEPS = st.lists(
     st.one_of(
         st.tuples(
@@ -79,6 +83,7 @@ STEPS = st.lists(
         st.tuples(st.just("submit"), st.integers(1, 4)),
         st.tuples(st.just("finish"), st.integers(0, 50)),
         st.tuples(st.just("life"), LIVES),
+        st.tuples(st.just("life"), PLANNED),
         st.tuples(st.just("end"), st.integers(0, 50), st.sampled_from([1, 7, 99])),
         st.tuples(
             st.sampled_from(["stop", "resume", "suspended", "resumed", "requeue", "top", "bottom"]),
@@ -89,7 +94,7 @@ STEPS = st.lists(
         st.tuples(
             st.just("picker"),
             st.sampled_from(["normal", "other"]),
-            st.sampled_from(["", "builtin_fcfs", "strict_fcfs"]),
+            st.sampled_from(["", "builtin_fcfs", "strict_fcfs", "shortest_first"]),
             st.sampled_from([30, 40]),
         ),
         st.tuples(st.just("kill"), st.integers(0, 50)),
@@ -117,7 +122,7 @@ WORKERS = ("close", "open", "silent", "report", "thresholds")
 ASKED = {"stop": StopJob, "resume": ResumeJob, "requeue": RequeueJob}
 HOSTS = st.lists(st.tuples(st.integers(0, 6), st.sampled_from([None, 100, 250, 400])), max_size=5)
 CHAINS = st.sampled_from([("parjob", "fill"), ("fill",), ("parjob",)])
-PICKERS = st.sampled_from(["builtin_fcfs", "strict_fcfs"])
+PICKERS = st.sampled_from(["builtin_fcfs", "strict_fcfs", "shortest_first"])
 LIMITS = st.sampled_from([1, 2, 5, 10_000])
 EITHER = Preemption(relation=Relation.EITHER)
 PREEMPTIONS = st.sampled_from(

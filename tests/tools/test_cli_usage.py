@@ -64,6 +64,16 @@ def test_no_help_text_shows_the_marks_that_lay_it_out(path):
     assert "\b" not in done.output
 
 
+@pytest.mark.parametrize("name", ["why", "history", "jobs", "submit", "hosts"])
+def test_who_may_only_pass_through_the_clusters_folder_can_ask(name):
+    """
+    The scheduler answers at the socket in it; that the folder can't be listed is no matter.
+    """
+    (place,) = (one.type for one in ALL[name,].params if one.name == "directory")
+
+    assert not place.readable
+
+
 NOWHERE = "nowhere/to-be-found"
 
 

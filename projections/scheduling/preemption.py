@@ -175,6 +175,9 @@ class Preemption:
             return False
         if settings.trigger is Trigger.ANY:
             return True
+        if JobType.EXCLUSIVE in settings.job_types and self._state.capacity.exclusive.any():
+            # Such a host takes no jobs at all, so nothing is told of its slots.
+            return True
         return any(
             reason.code in SLOT_CODES or reason.resource in (SLOTS, *settings.resources)
             for reason in outcome.reasons()

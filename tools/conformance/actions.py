@@ -22,11 +22,16 @@ from tools.conformance.values import (
 ACTIONS: Final = frozenset(
     {"bstop", "bresume", "bkill", "brequeue", "bswitch", "bmod", "btop", "bbot", "exit", "killed",
      "pre_exec", "over", "host_unavail", "finish", "host_ok", "job_alive", "submit", "hclose",
-     "hopen", "qopen", "qclose", "qact", "qinact"}
+     "hopen", "load", "qopen", "qclose", "qact", "qinact"}
 )  # fmt: skip
 """What may happen: a command about jobs, hosts or queues, or something that happens to them."""
 
-SAME: Final[Mapping[str, str]] = {"fail": "exit", "host_lost": "host_unavail", "bsub": "submit"}
+SAME: Final[Mapping[str, str]] = {
+    "fail": "exit",
+    "host_lost": "host_unavail",
+    "bsub": "submit",
+    "report": "load",
+}
 """Other words for some of them."""
 
 ABOUT: Final = frozenset({"by", "at", "clock", "cycle", "expect", "why", "note"})

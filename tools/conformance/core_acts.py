@@ -29,12 +29,12 @@ from domain.events.jobs import PRE_EXEC_GIVES_UP
 from domain.events.workers import JobUsage
 from domain.job_states import WAITING, JobState
 from tools.conformance.core_driver import CoreDriver
-from tools.conformance.core_setup import MB_MILLI, OVER_US, job_of
+from tools.conformance.core_setup import MB_MILLI, OVER_US, job_of, load_milli
 from tools.conformance.trial import NotYet
 from tools.conformance.values import Fields, Malformed, mapping_of, text_of, whole_of
 
 OF_PLACES: Final = frozenset(
-    {"host_unavail", "hclose", "hopen", "qopen", "qclose", "qact", "qinact"}
+    {"host_unavail", "hclose", "hopen", "load", "qopen", "qclose", "qact", "qinact"}
 )
 """Actions that are about hosts and queues."""
 
@@ -92,6 +92,7 @@ class CoreActs(CoreDriver):
             "over": self._exceed,
             "hclose": lambda host, _, by: self._command(CloseWorker(worker=host), by),
             "hopen": lambda host, _, by: self._command(OpenWorker(worker=host), by),
+            "load": self._report_load,
             "qopen": lambda queue, _, by: self._set_queue(queue, "open", by),
             "qclose": lambda queue, _, by: self._set_queue(queue, "closed", by),
             "qact": lambda queue, _, by: self._set_queue(queue, "active", by),
@@ -185,6 +186,17 @@ class CoreActs(CoreDriver):
             worker = self.core.state.hosts[0].name
             self._command(WorkerReport(worker=worker, incarnation=1, jobs=(usage,)))
         self._until(lambda: record.state is JobState.EXIT)
+
+    def _report_load(self, host: str, value: object, by: str) -> None:
+        """
+        Report load indices of a host; what a vector doesn't say is as it was.
+        """
+        del by
+        load = tuple(
+            Amount(resource=name, milli=load_milli(name, each))
+            for name, each in mapping_of(value).items()
+        )
+        self._command(WorkerReport(worker=host, incarnation=1, load=load))
 
     def _lose(self, host: str, value: object, by: str) -> None:
         del value, by

@@ -18,10 +18,14 @@ from domain.windows import Windows, parse_windows
 from tools.conformance.core_setup import (
     CYCLE_US,
     JOB_LIMITS,
+    LOADS,
     SECOND_US,
+    SPACES,
+    THRESHOLDS,
     exits_of,
     job_limits_of,
     only,
+    thresholds_of,
 )
 from tools.conformance.trial import NotYet
 from tools.conformance.values import (
@@ -60,7 +64,7 @@ KNOWN_QUEUE: Final = {
     "HJOB_LIMIT", "PJOB_LIMIT", "TASKLIMIT", "HOSTS", "USERS", "EXCLUSIVE", "HOSTLIMIT_PER_JOB",
     "PREEMPTION", "TERMINATE_WHEN", "JOB_CONTROLS", "SLOT_RESERVE", "RESOURCE_RESERVE", "BACKFILL",
     "FAIRSHARE", "FAIRSHARE_QUEUES", "RES_REQ", "RESRSV_LIMIT", "MAX_JOB_REQUEUE", *JOB_LIMITS,
-    *FACTORS, *SWITCHES, "HIST_HOURS", "accounts_of",
+    *FACTORS, *SWITCHES, "HIST_HOURS", "accounts_of", *THRESHOLDS, *LOADS, *SPACES, "mem",
 }  # fmt: skip
 MEMORY_NAMES: Final = ("mem", "swp", "tmp")
 
@@ -102,7 +106,10 @@ def queue_of(written: Fields, params: Fields = NOTHING, *, groups: Fields = NOTH
         preemptible_queues=_preemption(queue, "PREEMPTIVE"),
         preemptible_by=_preemption(queue, "PREEMPTABLE"),
         preempt_policy=_policy(params),
-        on_preempt=_on_preempt(queue),
+        on_preempt=_on_stop(queue, "PREEMPT"),
+        on_window=_on_stop(queue, "WINDOW"),
+        on_load=_on_stop(queue, "LOAD"),
+        thresholds=thresholds_of(queue, indices=(*LOADS, *SPACES, "mem")),
         slot_reserve_us=_cycles_us(queue.get("SLOT_RESERVE"), params),
         resource_reserve_us=_cycles_us(queue.get("RESOURCE_RESERVE"), params),
         is_backfill=is_yes(queue.get("BACKFILL")),
@@ -208,11 +215,14 @@ def _policy(params: Fields) -> PreemptPolicy:
     return PreemptPolicy.LEAST_RUN_TIME if words else PreemptPolicy.LOWEST_PRIORITY
 
 
-def _on_preempt(queue: Fields) -> OnPreempt:
+def _on_stop(queue: Fields, cause: str) -> OnPreempt:
+    """
+    Return what becomes of a queue's jobs that the system stops for a cause.
+    """
     ending = set(" ".join(texts_of(queue.get("TERMINATE_WHEN"))).split())
-    if ending - {"PREEMPT"}:
+    if ending - {"PREEMPT", "WINDOW", "LOAD"}:
         raise NotYet(f"TERMINATE_WHEN={' '.join(sorted(ending))}")
-    if ending:
+    if cause in ending:
         return OnPreempt.KILL
     controls = text_of(queue.get("JOB_CONTROLS"))
     if controls == "SUSPEND[brequeue]":

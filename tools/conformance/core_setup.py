@@ -16,9 +16,17 @@ from domain.cluster import ClusterSettings
 from domain.commands import JoinWorker
 from domain.exit_values import parse_requeue_values
 from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec
-from domain.preemption import Preemption, Relation, SuspendSignals, Trigger
+from domain.preemption import JobType, Preemption, Relation, SuspendSignals, Trigger
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
-from domain.units import MILLI, MINUTE_US, MemoryUnit, memory_limit_kib, parse_milli
+from domain.thresholds import LoadThreshold, parse_thresholds
+from domain.units import (
+    MILLI,
+    MINUTE_US,
+    MemoryUnit,
+    memory_limit_kib,
+    parse_memory_milli,
+    parse_milli,
+)
 from domain.windows import parse_windows
 from domain.workers import HostSettings
 from tools.conformance.names import used_in
@@ -72,9 +80,12 @@ JOB_LIMITS: Final = {
 }  # fmt: skip
 """Limits of queues and profiles, and the options of jobs for the same."""
 
+THRESHOLDS: Final = ("loadSched", "loadStop", "thresholds")
+"""Fields that hold from which load on nothing starts, and jobs are stopped."""
+
 KNOWN_HOST: Final = {
     "name", "slots", "mem", "maxmem", "type", "model", "status", "ncpus", "bool", "str", "num",
-    "load_available", "JL_U", "load", *LOADS, *SPACES,
+    "load_available", "JL_U", "load", *LOADS, *SPACES, *THRESHOLDS,
 }  # fmt: skip
 KNOWN_JOB: Final = {
     "id", "n", "R", "q", "m", "user", "sp", "project", "just_submitted", "submit", "W", "b", "x",
@@ -87,7 +98,7 @@ KNOWN_PARAMS: Final = {
     "NO_PREEMPT_FINISH_TIME", "NO_PREEMPT_RUN_TIME", "NO_PREEMPT_INTERVAL", "MAX_JOB_PREEMPT",
     "PREEMPT_DELAY", "cycle_seconds", "CPU_TIME_FACTOR", "RUN_TIME_FACTOR", "RUN_JOB_FACTOR",
     "COMMITTED_RUN_TIME_FACTOR", "HIST_HOURS", "ENABLE_HIST_RUN_TIME", "RUN_TIME_DECAY",
-    "MAX_JOB_REQUEUE", "unit",
+    "MAX_JOB_REQUEUE", "unit", "PREEMPT_JOBTYPE",
 }  # fmt: skip
 SAME_IN_SHARED: Final = {"RELEASE": "release", "LOCATION": "location", "amount": "total"}
 
@@ -170,17 +181,27 @@ def preemption_of(params: Fields, *, is_ours: bool) -> Preemption:
         resources=texts_of(params.get("PREEMPTABLE_RESOURCES")),
         delay_us=whole_of(params.get("PREEMPT_DELAY", 0)) * SECOND_US,
         times_max=None if most is None else whole_of(most),
-        no_finish_us=_protection_us(params, "NO_PREEMPT_FINISH_TIME"),
-        no_run_us=_protection_us(params, "NO_PREEMPT_RUN_TIME"),
-        no_interval_us=_protection_us(params, "NO_PREEMPT_INTERVAL"),
+        job_types=tuple(
+            JobType(word.lower())
+            for word in " ".join(texts_of(params.get("PREEMPT_JOBTYPE"))).split()
+        ),
+        **_protections(params),
     )
 
 
-def _protection_us(params: Fields, name: str) -> int:
-    value = params.get(name, 0)
-    if isinstance(value, str) and value.endswith("%"):
-        raise NotYet(f"{name} in percent")
-    return whole_of(value) * MINUTE_US
+def _protections(params: Fields) -> dict[str, int]:
+    """
+    Return how long jobs are protected, in microseconds or in percent of their run limits.
+    """
+    found = {}
+    for word in ("finish", "run", "interval"):
+        name = "INTERVAL" if word == "interval" else f"{word.upper()}_TIME"
+        value = params.get(f"NO_PREEMPT_{name}", 0)
+        if isinstance(value, str) and value.endswith("%"):
+            found[f"no_{word}_percent"] = int(value.rstrip("%"))
+        else:
+            found[f"no_{word}_us"] = whole_of(value) * MINUTE_US
+    return found
 
 
 def exits_of(fields: Fields) -> ExitRules | None:
@@ -277,10 +298,54 @@ def host_settings_of(host: Fields) -> HostSettings:
     bound = host.get("JL_U")
     is_shut = host.get("status") == "closed_Wind"
     return HostSettings(
+        thresholds=thresholds_of(host, indices=()),
         dispatch_windows=parse_windows("12:00-13:00") if is_shut else None,
         user_slots_max=None if bound is None else whole_of(bound),
         is_locked=host.get("status") == "closed_Lock",
     )
+
+
+def thresholds_of(fields: Fields, *, indices: Iterable[str] = LOADS) -> tuple[LoadThreshold, ...]:
+    """
+    Return the load thresholds of a queue or host: ``loadSched`` and ``loadStop`` by index,
+    ``thresholds`` or the indices themselves with one or both.
+    """
+    bounds: dict[str, list[object]] = {}
+    for place, field in enumerate(("loadSched", "loadStop")):
+        for index, value in mapping_of(fields.get(field)).items():
+            bounds.setdefault(index, [None, None])[place] = value
+    told = fields.get("thresholds")
+    if isinstance(told, str):
+        return parse_thresholds(told)
+    both = {**mapping_of(told), **{name: fields[name] for name in indices if name in fields}}
+    for index, value in both.items():
+        bounds[index] = _both_bounds(value)
+    words = [
+        f"{index}={'' if sched is None else text_of(sched)}"
+        f"{'' if stop is None else '/' + text_of(stop)}"
+        for index, (sched, stop) in bounds.items()
+    ]
+    return parse_thresholds(" ".join(words)) if words else ()
+
+
+def _both_bounds(value: object) -> list[object]:
+    """
+    Return from which load on nothing starts, and jobs are stopped: ``0.7/2.0``, a list, a mapping
+    or the first alone.
+    """
+    if isinstance(value, str):
+        sched, _, stop = value.partition("/")
+        return [sched or None, stop or None]
+    if isinstance(value, list):
+        return [*value, None][:2]
+    if isinstance(value, Mapping):
+        unknown = sorted(set(map(text_of, value)) - {"loadSched", "loadStop", "sched", "stop"})
+        if unknown:
+            raise NotYet(f"thresholds with {', '.join(unknown)}")
+        return [
+            value.get("loadSched", value.get("sched")), value.get("loadStop", value.get("stop"))
+        ]  # fmt: skip
+    return [value, None]
 
 
 def load_of(host: Fields) -> tuple[Amount, ...]:
@@ -291,10 +356,19 @@ def load_of(host: Fields) -> tuple[Amount, ...]:
     if host.get("load_available") is False:
         return ()
     told = {**host, **mapping_of(host.get("load"))}
-    load = [Amount(resource=name, milli=parse_milli(text_of(told.get(name, 0)))) for name in LOADS]
-    if "mem" in host and "maxmem" in host:
-        load.append(Amount(resource=MEM, milli=whole_of(host["mem"]) * MB_MILLI))
+    load = [Amount(resource=name, milli=load_milli(name, told.get(name, 0))) for name in LOADS]
+    if "mem" in told and "maxmem" in host:
+        load.append(Amount(resource=MEM, milli=load_milli(MEM, told["mem"])))
     return tuple(load)
+
+
+def load_milli(name: str, value: object) -> int:
+    """
+    Return a load index in thousandths; memory is in MB where no unit is told.
+    """
+    if name in {MEM, *SPACES}:
+        return parse_memory_milli(text_of(value), unit=MemoryUnit.MB)
+    return parse_milli(text_of(value))
 
 
 def resources_of(case: Fields) -> list[ResourceDescriptor]:

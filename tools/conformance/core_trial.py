@@ -166,6 +166,8 @@ class CoreTrial(CoreActs):
             self._command(LeaveWorker(worker=join.worker, incarnation=1))
         elif status == "closed_Excl":
             self.run({"id": f"_on {join.worker}", "alloc": {join.worker: 1}, "x": True})
+        elif status == "closed_Full":
+            self.run({"id": f"_on {join.worker}", "alloc": {join.worker: join.slots}})
         elif status not in ("ok", *CONFIGURED):
             raise NotYet(f"hosts that are {status}")
         settings = host_settings_of(host)

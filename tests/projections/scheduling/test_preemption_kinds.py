@@ -8,7 +8,7 @@ import pytest
 
 from domain.commands import StopJob
 from domain.commands.jobs import ResumeJob
-from domain.preemption import JobType, OnPreempt, Preemption
+from domain.preemption import JobType, OnPreempt, Preemption, Trigger
 from domain.windows import parse_windows
 from projections.scheduling.status import why_suspended
 from tests.builders import SECOND_US, some_settings
@@ -52,6 +52,20 @@ def test_an_exclusive_job_is_a_victim_only_where_the_cluster_says_so(*, plain: b
         found.append(stops(scenario))
 
     assert [[], [], ["X"]] == found
+
+
+def test_an_exclusive_job_is_a_victim_where_only_a_lack_of_slots_makes_some() -> None:
+    """
+    Its host takes no jobs, which is no reason about slots, but stopping it frees them.
+    """
+    found = []
+    for kinds in ((), (JobType.EXCLUSIVE,)):
+        scenario = begun(False, "h1 slots=4", job_types=kinds, trigger=Trigger.SLOTS)
+        exclusive(scenario, "X")
+        scenario.jobs("A queue=hi")
+        found.append(stops(scenario))
+
+    assert [[], ["X"]] == found
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["fast", "plain"])

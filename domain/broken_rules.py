@@ -10,6 +10,9 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel, ValidationError
 
 from domain.errors import Refused
+from domain.ids import NAME_PATTERN
+from domain.projects import PATH_PATTERN
+from domain.texts import PRINTABLE_PATTERN
 
 SHOWN_MAX: Final = 200
 
@@ -33,13 +36,20 @@ _WORDS: Final = {
     "string_too_short": "must have at least {min_length} characters",
     "too_long": "must have at most {max_length} entries",
     "too_short": "must have at least {min_length} entries",
-    "string_pattern_mismatch": "must match {pattern}",
     "literal_error": "must be one of {expected}",
     "enum": "must be one of {expected}",
     "json_invalid": "must be JSON: {error}",
     "value_error": "{error}",
 }
 """Kind of error -> the rule, with what pydantic tells of it."""
+
+_PATTERN_WORDS: Final = {
+    NAME_PATTERN: "must be a name: up to 128 letters, digits and _ . @ + -, no sign first",
+    PATH_PATTERN: "must be a path such as /physics/lasers: up to 16 names of up to 64 letters, "
+    "digits and _ . @ + -",
+    PRINTABLE_PATTERN: "must be of printable ASCII characters, without blanks",
+}
+"""What a text must look like, where people meet the rule; others are told as they are."""
 
 
 def refused_of(
@@ -69,8 +79,12 @@ def refused_of(
 
 
 def _rule(kind: str, message: str, told: Mapping[str, Any]) -> str:
-    words = _WORDS.get(kind)
-    return message[:SHOWN_MAX] if words is None else words.format_map(told)[:SHOWN_MAX]
+    if kind == "string_pattern_mismatch":
+        pattern = str(told["pattern"])
+        words = _PATTERN_WORDS.get(pattern.removeprefix("^$|"), f"must match {pattern}")
+        return words[:SHOWN_MAX]
+    found = _WORDS.get(kind)
+    return message[:SHOWN_MAX] if found is None else found.format_map(told)[:SHOWN_MAX]
 
 
 def _known_fields(model: type[BaseModel], place: tuple[int | str, ...]) -> str:

@@ -9,6 +9,9 @@ from typing import Final
 
 from domain.errors import Refused
 
+PRINTABLE_PATTERN: Final = r"^[\x21-\x7e]*$"
+"""A text that stands as it is in a line of anything."""
+
 SHOWN_BEFORE: Final = 60
 """So many characters are shown before the caret, at most."""
 

@@ -41,5 +41,5 @@ def test_a_cluster_is_not_begun_in_the_directory_of_a_log(tmp_path: Path) -> Non
     with pytest.raises(Refused) as refused:
         run_scheduler(tmp_path / "log")
 
-    assert refused.value.field == "dir"
+    assert refused.value.field == "--dir"
     assert before == sorted(path.name for path in (tmp_path / "log").iterdir())

@@ -67,14 +67,16 @@ def test_json_is_ascii_whatever_is_in_it(capsys):
         (0, "0.00 s"),
         (250_000, "0.25 s"),
         (59_999_999, "59.99 s"),
-        (247_000_000, "4:07"),
-        (7_447_000_000, "2:04:07"),
-        (266_647_000_000, "3 d 02:04:07"),
+        (60_000_000, "1 min"),
+        (247_000_000, "4 min 7 s"),
+        (5_400_000_000, "1 h 30 min"),
+        (7_447_000_000, "2 h 4 min 7 s"),
+        (266_647_000_000, "3 d 2 h 4 min 7 s"),
     ],
 )
-def test_a_duration_says_its_unit_or_has_colons(microseconds, shown):
+def test_a_duration_says_its_units(microseconds, shown):
     """
-    A bare number would leave open what it counts.
+    A bare number would leave open what it counts, and colons whether it is hours or minutes.
     """
     assert shown == output.show_duration(microseconds)
 

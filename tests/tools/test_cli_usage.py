@@ -168,8 +168,8 @@ def test_help_imports_no_heavy_module():
         (["-W", "1:x", "--", "true"], "-W: must be MINUTES or HOURS:MINUTES (given: '1:x')."),
         (["-W", "0", "--", "true"], "-W: must be at least 1 minute (given: '0')."),
         (["--env", "NO_SUCH", "--", "true"], "--env: must be ALL, NONE, NAME=VALUE, ~NAME or"),
-        ([], "command: must be given after --, or else by --shell."),
-        (["--shell", "a", "--", "b"], "command: must be given after --, or else by --shell."),
+        ([], "COMMAND: must be given after --, or else by --shell."),
+        (["--shell", "a", "--", "b"], "COMMAND: must be given after --, or else by --shell."),
         (["--frob"], "No such option '--frob'."),
     ],
 )
@@ -446,4 +446,4 @@ def test_an_array_that_is_too_large_is_told_the_largest_index(capfd):
     for name in ("a[1-1000000000]", "a[1-1000000000000000000000]"):
         status, _, told = _run(capfd, "submit", "-J", name, "--", "true")
         assert 2 == status
-        assert "an index must be at most 100000" in told
+        assert "an index must be at most 999999" in told

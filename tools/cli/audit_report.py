@@ -28,7 +28,7 @@ The page needs no network and no program: open it in any browser, or send it by 
 @click.argument(
     "file",
     metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     default="xce-audit.html",
 )
 @click.option("--force", is_flag=True, help="Replace a file that is there already.")
@@ -42,8 +42,7 @@ def report(directory: Path, file: Path, *, force: bool, stale: bool) -> None:
     from projections.audit.report.page import page
     from tools.cli.audit import asked
 
-    if file.exists() and not force:
-        raise Refused("file", "must not exist yet", str(file), "Replace it with --force.")
+    _check_new(file, force=force)
     with asked(directory, fresh=not stale) as reading:
         text = page(report_of(reading))
     new = file.with_name(file.name + ".new")
@@ -53,6 +52,18 @@ def report(directory: Path, file: Path, *, force: bool, stale: bool) -> None:
     except OSError as error:
         raise StoreUnavailable("report", str(file), error.strerror) from None
     say(f"Written: {file}")
+
+
+def _check_new(file: Path, *, force: bool) -> None:
+    """
+    Refuse a file that can't be written, before the long work for it.
+    """
+    if file.is_dir():
+        raise Refused("file", "must be a file, not a directory", str(file))
+    if not file.absolute().parent.is_dir():
+        raise Refused("file", "must be in a directory that exists", str(file))
+    if file.exists() and not force:
+        raise Refused("file", "must not exist yet", str(file), "Replace it with --force.")
 
 
 @click.command("export", epilog="Example: xce audit export jobs. Names: xce audit tables.")

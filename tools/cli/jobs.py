@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from domain.errors import NotFound, Refused, XceError
+from domain.errors import Refused
+from tools.cli.as_typed import tell_as_typed
 from tools.cli.client import Client, Json, segment
 from tools.cli.options import columns_option, dir_option, json_option, watch_option
 from tools.cli.output import (
@@ -145,11 +146,15 @@ def _facts(job: Json) -> list[tuple[str, Any]]:
         ("State", job["state"]),
         ("User", job["user"]),
         ("Queue", job["queue"]),
+        ("Project", job.get("project")),
         ("Command", program.get("shell") or _words(program.get("argv") or ())),
         ("Directory", program.get("cwd")),
         ("Tasks", _range(job)),
         ("Requirement", "  ".join(job.get("resreq") or ())),
+        ("Depends on", job.get("dependency")),
+        ("Not before", show_time(job.get("begin_us"))),
         ("Run limit", show_duration(job.get("run_limit_us"))),
+        ("Ends by", show_time(job.get("deadline_us"))),
         ("Hosts", show_hosts(job.get("hosts"))),
         ("Attempt", job.get("attempt")),
         ("Process", job.get("pid")),
@@ -196,12 +201,12 @@ def change_jobs(
     """
     client = Client(directory)
     answers: list[Json] = []
-    failures: list[XceError] = []
+    failures: list[Refused] = []
     for job_id in job_ids:
         try:
             answer = client.post(f"/v1/jobs/{segment(job_id)}/{verb}", body)
             answers.append({"job_id": job_id, **answer})
-        except (Refused, NotFound) as error:
+        except Refused as error:
             failures.append(error)
             continue
         if not as_json:
@@ -209,6 +214,7 @@ def change_jobs(
     if as_json:
         say_json({"jobs": answers, "failed": [error.fields() for error in failures]})
     for failure in failures[:-1]:
+        tell_as_typed(failure)
         note(f"xce: {failure.text()}")
     if failures:
         raise failures[-1]

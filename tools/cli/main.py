@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem
 
 from domain.errors import InvariantBroken, XceError
 from domain.texts import NotUnderstood
+from tools.cli.as_typed import telling
 
 FAULT = 70
 INTERRUPTED = 130
@@ -88,7 +89,7 @@ class Lazy(click.Group):
             return None
         module, _, attribute = entry.place.partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
+        return telling(command)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """

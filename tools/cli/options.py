@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 import click
+from click.core import ParameterSource
+
+from domain.errors import Refused
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -22,6 +25,20 @@ def default_directory() -> Path:
     return Path(base) / "xce"
 
 
+def _directory(ctx: click.Context, param: click.Parameter, path: Path) -> Path:
+    """
+    Return a path that is a directory, or isn't there yet.
+
+    Raises:
+        Refused: Something else is there.
+    """
+    if "\0" in str(path) or (os.path.lexists(path) and not path.is_dir()):
+        source = ctx.get_parameter_source(param.name or "")
+        said_by = "XCE_DIR" if source is ParameterSource.ENVIRONMENT else "--dir"
+        raise Refused(said_by, "must be a directory", str(path))
+    return path
+
+
 def dir_option(command: Command) -> Command:
     """
     Add --dir, which names the cluster.
@@ -31,7 +48,8 @@ def dir_option(command: Command) -> Command:
         "directory",
         envvar="XCE_DIR",
         # Who may only pass through it reaches the socket.
-        type=click.Path(file_okay=False, readable=False, path_type=Path),
+        type=click.Path(readable=False, path_type=Path),
+        callback=_directory,
         default=default_directory,
         metavar="DIR",
         help="The cluster's directory; else the variable XCE_DIR, else ~/.local/state/xce.",

@@ -150,7 +150,9 @@ def show_time(time_us: int | None) -> str:
 
 def show_duration(duration_us: int | None) -> str:
     """
-    Return a duration: "0.25 s" below a minute, "4:07" below an hour, "2:04:07", "3 d 02:04:07".
+    Return a duration with its units: "0.25 s", "4 min 7 s", "2 h 30 min", "3 d 2 h 4 min 7 s".
+
+    Colons would leave open whether "1:30" means hours and minutes, as LSF's options have it.
     """
     if duration_us is None:
         return "-"
@@ -159,9 +161,12 @@ def show_duration(duration_us: int | None) -> str:
     minutes, seconds = divmod(duration_us // US, 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
-    if days:
-        return f"{days} d {hours:02d}:{minutes:02d}:{seconds:02d}"
-    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s")]
+    while not parts[0][0]:
+        del parts[0]
+    while not parts[-1][0]:
+        del parts[-1]
+    return " ".join(f"{count} {unit}" for count, unit in parts)
 
 
 def show_kib(kib: int | None) -> str:

@@ -22,9 +22,6 @@ from tools.cli.submit_options import more_of, more_options, parse_run_limit
 ENV_BYTES_MAX = 512 * 1024
 ENV_COUNT_MAX = 4096
 
-ARRAY_INDEX_MAX = 100_000
-"""The highest index of an array that the command takes."""
-
 
 def parse_tasks(text: str) -> tuple[int, int]:
     """
@@ -101,7 +98,7 @@ def _program(command: tuple[str, ...], options: dict[str, Any]) -> Json:
     shell = options["shell"]
     if bool(command) == (shell is not None):
         hint = "For example: xce submit -- sleep 10, or xce submit --shell 'date | tee now'."
-        raise Refused("command", "must be given after --, or else by --shell", hint=hint)
+        raise Refused("COMMAND", "must be given after --, or else by --shell", hint=hint)
     for text in (*command, shell or ""):
         _check_text("command", text)
     variables = environment(options["env"], dict(os.environ))
@@ -132,13 +129,13 @@ def request_of(command: tuple[str, ...], options: dict[str, Any]) -> Json:
     Raises:
         Refused: An option breaks a rule that can be told here.
     """
-    from domain.arrays import parse_job_name
+    from domain.arrays import INDEX_MAX, parse_job_name
 
     tasks = options["tasks"]
     given = parse_tasks(tasks) if tasks else ()
     least_and_most = zip(("tasks_min", "tasks_max"), given, strict=False)
     run_limit = options["run_limit"]
-    name, array = parse_job_name(options["name"] or "", index_max=ARRAY_INDEX_MAX, field="-J")
+    name, array = parse_job_name(options["name"] or "", index_max=INDEX_MAX, field="-J")
     return {
         "key": options["key"] or str(uuid.uuid4()),
         "queue": options["queue"] or "",
@@ -224,9 +221,10 @@ def submit(directory: Path, wait_s: float, *, as_json: bool, **options: Any) -> 
         # What it names isn't there, so the submission is refused: nothing was looked for.
         raise Refused(error.field, error.rule, error.value, error.hint) from error
     if as_json:
-        say_json(answer)
+        say_json({**answer, "replayed": bool(answer.get("replayed"))})
     else:
-        say(f"Job {answer['job_id']} is submitted.")
+        again = " was submitted before, by the same key" if answer.get("replayed") else ""
+        say(f"Job {answer['job_id']}{again or ' is submitted'}.")
         for text in answer.get("notes", ()):
             note(f"xce: {text}")
     sys.stdout.flush()

@@ -18,8 +18,11 @@ from domain.event import Value
 from domain.ids import NAME_PATTERN, Name
 from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec, Program, Tasks, Text
 from domain.projects import PATH_PATTERN
+from domain.texts import PRINTABLE_PATTERN
 
-Key = Annotated[str, StringConstraints(max_length=128, pattern=r"^[\x21-\x7e]*$")]
+ELEMENTS_MAX = 100_000
+
+Key = Annotated[str, StringConstraints(max_length=128, pattern=PRINTABLE_PATTERN)]
 NameOrNone = Annotated[str, StringConstraints(pattern=rf"^$|{NAME_PATTERN}")]
 PathOrNone = Annotated[str, StringConstraints(pattern=rf"^$|{PATH_PATTERN}")]
 
@@ -177,6 +180,8 @@ def submit_command(body: bytes, *, user: str, default_queue: str) -> SubmitJob:
     if asked.user not in ("", user):
         raise Denied("user", f"must be the caller, {user}", asked.user)
     _check_program(asked.program)
+    if asked.array is not None:
+        _check_array(asked.array)
     try:
         spec = JobSpec(
             user=user,
@@ -212,12 +217,22 @@ def submit_command(body: bytes, *, user: str, default_queue: str) -> SubmitJob:
     return SubmitJob(spec=spec, key=asked.key, digest=hashlib.sha256(content).hexdigest()[:32])
 
 
+def _check_array(array: ArraySpec) -> None:
+    """
+    Refuse an array of more elements than a state should have to hold at once.
+    """
+    count = sum(len(each.indices()) for each in array.ranges)
+    if count > ELEMENTS_MAX:
+        raise Refused("array", f"must have at most {ELEMENTS_MAX} elements", count)
+
+
 def _check_program(program: Program) -> None:
     """
     Refuse a program that no worker could start.
     """
     if program.shell is None and not (program.argv and program.argv[0]):
-        raise Refused("program.argv", "must name a program, or else program.shell be given")
+        rule = "must begin with the name of a program, unless a shell text is given"
+        raise Refused("program.argv", rule)
     if program.cwd and not program.cwd.startswith("/"):
         raise Refused("program.cwd", "must be an absolute path", program.cwd)
     names = [variable.name for variable in program.env]

@@ -71,7 +71,20 @@ def stop_all(files: ClusterFiles) -> dict[str, int]:
     folders = sorted(files.workers.iterdir()) if files.workers.is_dir() else []
     workers = [WorkerFiles(files.directory, folder.name) for folder in folders if folder.is_dir()]
     agents = sum(_stop_agent(worker) for worker in workers)
-    return {"agents": agents, "launchers": sum(_stop_launcher(worker) for worker in workers)}
+    launchers = sum(_stop_launcher(worker) for worker in workers)
+    for worker in workers:
+        _clear_socket(worker)
+    return {"agents": agents, "launchers": launchers}
+
+
+def _clear_socket(worker: WorkerFiles) -> None:
+    """
+    Remove the socket that a launcher left, unless a new one has come.
+    """
+    lock = locks.take(worker.launcher_lock)
+    if lock is not None:
+        worker.launcher_socket.unlink(missing_ok=True)
+        os.close(lock)
 
 
 def _stop_agent(worker: WorkerFiles) -> bool:

@@ -5,6 +5,7 @@ The scheduler process: take the log over, serve, end in good order; and stop wha
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import signal
@@ -18,12 +19,12 @@ from pathlib import Path
 import uvloop
 
 from domain.commands import StartScheduler
-from domain.errors import Conflict, NotFound, Refused, StoreUnavailable
+from domain.errors import Conflict, NotFound, StoreUnavailable
 from replay.engine import Engine
 from replay.plugins import found_plugins
 from store.embedded.marker import sync_directory
 from store.info import is_log
-from store.lock import read_holder, this_process
+from store.lock import LOCK_FILE, read_holder, this_process
 from store.log import EventLog
 from store.snapshots import SnapshotStore
 from tools.agent import sockets
@@ -33,6 +34,7 @@ from tools.daemon.access import caller_of
 from tools.daemon.api import build_app
 from tools.daemon.audit_follower import AuditFollower
 from tools.daemon.capability import cluster_key
+from tools.daemon.cluster_directory import prepare
 from tools.daemon.config import ClusterFiles, DaemonSettings, first_commands
 from tools.daemon.engine_thread import EngineThread
 from tools.daemon.handlers import Api
@@ -81,7 +83,7 @@ def run_scheduler(
     files = ClusterFiles(directory.resolve())
     chosen = settings or DaemonSettings()
     caller_of(os.geteuid())
-    _prepare(files)
+    prepare(files)
     try:
         log = _open_log(files)
     except Conflict:
@@ -105,38 +107,6 @@ def run_scheduler(
         log.close()
         follower.end()
         journal.close()
-
-
-def _prepare(files: ClusterFiles) -> None:
-    """
-    Make the directory, for its owner alone.
-
-    Raises:
-        Refused: It is the directory of a log, another user's, or open to others.
-    """
-    if is_log(files.directory):
-        raise Refused(
-            "dir",
-            "must be a cluster's directory, not the directory of a log",
-            str(files.directory),
-            "Name another one; a cluster keeps its log in DIR/log.",
-        )
-    try:
-        files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        owner = files.directory.stat().st_uid
-    except OSError as error:
-        raise StoreUnavailable("cluster directory", str(files.directory), str(error)) from error
-    if owner != os.geteuid():
-        raise Refused(
-            "dir", "must belong to the user that runs the scheduler", str(files.directory)
-        )
-    if files.directory.stat().st_mode & 0o022:
-        raise Refused(
-            "dir",
-            "must not be writable by others",
-            str(files.directory),
-            f"chmod go-w {files.directory}",
-        )
 
 
 def _open_log(files: ClusterFiles) -> EventLog:
@@ -332,7 +302,17 @@ def stop_all(directory: Path) -> dict[str, int]:
     """
     files = ClusterFiles(directory.resolve())
     ended = {"schedulers": int(_stop_scheduler(files))}
+    _clear_socket(files)
     return ended | local_workers.stop_all(files)
+
+
+def _clear_socket(files: ClusterFiles) -> None:
+    """
+    Remove the socket that a killed scheduler left, unless a new one has the log.
+    """
+    with suppress(OSError), (files.log / LOCK_FILE).open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        files.socket.unlink()
 
 
 def _stop_scheduler(files: ClusterFiles) -> bool:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pydantic_core import to_json
 
+from domain.commands import ModifyJob, SubmitJob
 from domain.errors import NotFound, OutcomeUnknown, Refused, XceError
 from domain.event import Value
 from domain.events.jobs import JobModified
@@ -139,6 +140,8 @@ class JobChange(Command):
             check_owner(self.caller, job.spec.user)
             try:
                 command = self._make(job.job_id, job.spec)
+                if isinstance(command, ModifyJob) and command.spec.group != job.spec.group:
+                    check_group(engine.core.state, job.spec.user, command.spec.group)
                 found = engine.accept(command, actor=self.caller.user, now_us=now_us)
             except Refused as error:
                 refused = refused or error
@@ -187,6 +190,15 @@ def jobs_named(state: State, job_id: str) -> list[JobRecord]:
     return known
 
 
+def check_group(state: State, user: str, group: str) -> None:
+    """
+    Refuse a group that a job's user isn't in, by whatever way: it would count for another one's
+    share, or for none, and so get round the limits of its own.
+    """
+    if group and group not in state.groups_of(user):
+        raise Refused("group", f"must be a user group that has {user} among its members", group)
+
+
 def _notes_on(state: State, job_ids: list[str]) -> list[str]:
     """
     Return what of jobs' requirements is kept but not carried out yet, each note once; the elements
@@ -209,6 +221,16 @@ class Submission(Command):
     """
 
     __slots__ = ()
+
+    def take(self, engine: Engine, now_us: int) -> None:
+        """
+        Accept the submission, unless it names a group that isn't its user's.
+        """
+        command = self.command
+        assert isinstance(command, SubmitJob)
+        if command.spec.group and command.key not in engine.core.state.stored.keys:
+            check_group(engine.core.state, command.spec.user, command.spec.group)
+        super().take(engine, now_us)
 
     def answer(self, engine: Engine) -> Reply:
         """

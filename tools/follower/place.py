@@ -140,6 +140,21 @@ class Place:
     @contextmanager
     def _locked(self, ending: str, rule: str) -> Iterator[None]:
         name = self.link.with_name(f"{self.link.name}.{ending}")
+        descriptor = None
+        while descriptor is None:
+            descriptor = self._lock(name, rule)
+        try:
+            yield
+        finally:
+            # Nobody who waits for it is harmed: a lock on a file that is gone counts for nothing.
+            with suppress(OSError):
+                name.unlink()
+            os.close(descriptor)
+
+    def _lock(self, name: Path, rule: str) -> int | None:
+        """
+        Return the open file of a lock, held; None when whoever had it removed it just now.
+        """
         try:
             descriptor = os.open(
                 name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, stat.S_IRUSR | stat.S_IWUSR
@@ -148,13 +163,15 @@ class Place:
             raise StoreUnavailable("read model", str(name), str(error)) from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), name.stat()):
+                return descriptor
         except BlockingIOError:
             os.close(descriptor)
             raise Busy(rule, found=str(self.link)) from None
-        try:
-            yield
-        finally:
-            os.close(descriptor)
+        except FileNotFoundError:
+            pass
+        os.close(descriptor)
+        return None
 
 
 def remove_database(path: Path) -> None:

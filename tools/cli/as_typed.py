@@ -1,0 +1,125 @@
+"""
+Tell a refusal in the words of the person who asked: by the option or argument that was typed, not
+by the field of a request that it became.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any, Final
+
+import click
+from click.core import ParameterSource
+
+from domain.errors import Refused
+
+# Fields of requests whose parameter of the command has another name.
+PARAMETERS: Final = {
+    "array": "name",
+    "begin_us": "begin",
+    "deadline_us": "deadline",
+    "dependency_text": "dependency",
+    "exits": "requeue",
+    "is_first": "hosts",
+    "job_id": "job_ids",
+    "limits.cpu_us": "cpu",
+    "limits.file_kib": "file_size",
+    "limits.memory_kib": "memory",
+    "limits.processes": "processes",
+    "limits.threads": "threads",
+    "object": "name",
+    "preference": "hosts",
+    "program.argv": "command",
+    "rerunnable": "is_rerunnable",
+    "run_estimate_us": "estimate",
+    "run_limit_us": "run_limit",
+    "tasks_max": "tasks",
+    "tasks_min": "tasks",
+    "user_priority": "priority",
+    "worker": "host",
+}
+
+# Their values were made from what was typed, in a unit that nobody typed.
+MADE: Final = ("_us", "_kib")
+
+
+def tell_as_typed(error: Refused) -> None:
+    """
+    Put the option or argument of the command at work in place of the field that an error names.
+
+    A field that nothing typed gave stays as it is, so that nobody looks for an option that isn't
+    there.
+    """
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return
+    for name in _parameters_of(error.field):
+        found = [one for one in context.command.params if _is_called(one, name)]
+        given = [one for one in found if _is_given(context, one)]
+        if given:
+            _rename(error, given[0], context.params.get(given[0].name or ""))
+            return
+
+
+def _parameters_of(field: str) -> list[str]:
+    """
+    Return what the parameter of a field may be called, the likeliest first; "program.env" may be
+    "env", and "hosts.0.host" is "hosts".
+    """
+    inner = field.removeprefix("program.")
+    names = [PARAMETERS.get(field, inner), inner, inner.split(".")[0]]
+    return [*names, PARAMETERS.get(names[-1], names[-1])]
+
+
+def _is_called(parameter: click.Parameter, name: str) -> bool:
+    is_argument = isinstance(parameter, click.Argument)
+    return (
+        parameter.name == name
+        or f"--{name}" in parameter.opts
+        or (is_argument and _shown(parameter).lower() == name)
+    )
+
+
+def _is_given(context: click.Context, parameter: click.Parameter) -> bool:
+    source = context.get_parameter_source(parameter.name or "")
+    return source not in (None, ParameterSource.DEFAULT)
+
+
+def _rename(error: Refused, parameter: click.Parameter, typed: Any) -> None:
+    if error.field.endswith(MADE) and isinstance(typed, str):
+        error.value = typed
+    error.field = _shown(parameter)
+
+
+def _shown(parameter: click.Parameter) -> str:
+    """
+    Return a parameter as the help shows it.
+    """
+    if isinstance(parameter, click.Argument):
+        shown = (parameter.metavar or "").strip("[]-. ")
+        return shown if shown and "|" not in shown else (parameter.name or "").upper()
+    return max(parameter.opts, key=len)
+
+
+def telling(command: click.Command) -> click.Command:
+    """
+    Return a command, with those below it, that tells refusals as they were typed.
+    """
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            telling(inner)
+    work = command.callback
+    if work is None or hasattr(work, "tells"):
+        return command
+
+    @wraps(work)
+    def told(*arguments: Any, **named: Any) -> Any:
+        try:
+            return work(*arguments, **named)
+        except Refused as error:
+            tell_as_typed(error)
+            raise
+
+    vars(told)["tells"] = True
+    command.callback = told
+    return command

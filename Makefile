@@ -30,8 +30,10 @@ help:
 	@echo "make setup    what all of these need, done by each when it is due"
 	@echo "make clean    remove what the other targets made"
 
+# Each `xce` is a process of its own: compiling what changed here, once, saves each a third of a second
+# also where Python is told to keep nothing (PYTHONDONTWRITEBYTECODE).
 setup: $(READY)
-	@:
+	@$(PY) -m compileall -q domain store projections replay tools || true
 
 # Setuptools comes first and from the constraints, so that the build is pinned too.
 $(READY): pyproject.toml constraints.txt debian-packages.txt

@@ -1,7 +1,7 @@
 """
 The state at any moment of a log, quickly: from the nearest snapshot below it and the events since.
 
-Besides the snapshots that the scheduler keeps there is a *ladder*: one about every 10,000 events,
+Besides the snapshots that the scheduler keeps there is a *ladder*: one about every 5,000 events,
 made the first time that somebody passes there. It is a cache beside the log; whoever removes it
 loses nothing but time. A state exists only between steps, so a position inside a step means the
 boundary before it.
@@ -23,9 +23,10 @@ from store.log import EventLog
 from store.recordings import Recording
 from store.snapshots import Snapshot, SnapshotStore, entries_of, schema_key
 
-LADDER_EVENTS: Final = 10_000
+LADDER_EVENTS: Final = 5_000
 """
-The specification names 50,000; folding so many takes 0.9 s where 0.3 s are left of a second.
+The specification names 50,000; folding so many takes 0.9 s, where a question that takes a second in
+all has 0.1 s left for it.
 """
 LADDER: Final = "ladder"
 PROGRESS_EVENTS: Final = 5_000

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from domain.envelope import Envelope
-from domain.event import Event, event_classes
+from domain.event import Event
 from projections.audit import (
     fold_attempts,
     fold_hosts,
@@ -22,9 +22,6 @@ from projections.audit import (
 )
 from projections.audit.fold_state import Batch, FoldState, NoRows, RowSource
 from projections.audit.rows.events import EventRow
-
-# Raise it whenever the same events give other rows: a read model of another version is made anew.
-FOLD_VERSION = 4
 
 Handler = Callable[[FoldState, Envelope, Any], None]
 
@@ -49,17 +46,6 @@ _COUNTED = {
 }
 # The environment of a program may hold secrets: it stays in the log.
 _LEFT_OUT: Any = {"spec": {"program": {"env"}}}
-
-
-def meaning() -> list[str]:
-    """
-    Return what decides, besides the tables, what the rows say: this fold and the shapes of the
-    events.
-    """
-    return [
-        str(FOLD_VERSION),
-        *(f"{code} {one.CLASS_VERSION}" for code, one in event_classes().items()),
-    ]
 
 
 def payload_of(event: Event) -> str:

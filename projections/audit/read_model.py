@@ -4,54 +4,28 @@ The read model itself: the tables of one log in one SQLite file, opened, checked
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
-from eventsourcing.persistence import IntegrityError, Tracking
+from eventsourcing.persistence import Tracking
 from sqlite_utils import Database
 
-from domain.errors import Conflict, Corrupt, NotFound, StoreUnavailable
-from projections.audit.fold import meaning
+from domain.errors import Conflict, Corrupt, NotFound
+from projections.audit.about import (
+    APPLICATION,
+    FILL_SEARCH,
+    JOBS_BY_ID,
+    REBUILD_HINT,
+    SEARCH_TABLE,
+    SEARCH_TRIGGERS,
+    completing_statements,
+    our_errors,
+    schema_version,
+)
 from projections.audit.fold_state import Batch
 from projections.audit.recorder import SqliteTrackingRecorder, connect
-from projections.audit.schema import Table, fingerprint, tables
-from projections.audit.views import VIEWS
-
-APPLICATION = "log"
-REBUILD_HINT = "Make it anew from the log: xce audit rebuild."
-
-_ABOUT_TABLE = """CREATE TABLE "about" (
-  "key" TEXT NOT NULL, "value" TEXT NOT NULL, PRIMARY KEY (key)
-) STRICT, WITHOUT ROWID"""
-# The fold looks jobs up by it.
-_JOBS_BY_ID = 'CREATE INDEX "jobs_by_job_id" ON "jobs" (job_id)'
-# Not by sqlite-utils' enable_fts: that commits on its way, and indexes jobs without any words.
-_SEARCH_TABLE = """CREATE VIRTUAL TABLE "jobs_fts" USING FTS5 (
-  name, command, user, tokenize='unicode61', content="jobs", content_rowid="job_key"
-)"""
-_SEARCHED = "({0}.name <> '' OR {0}.command <> '')"
-_FILL_SEARCH = f"""INSERT INTO jobs_fts (rowid, name, command, user)
-SELECT job_key, name, command, user FROM jobs WHERE {_SEARCHED.format("jobs")} ORDER BY job_key"""
-_REWORDED = "(old.name <> new.name OR old.command <> new.command OR old.user <> new.user)"
-# A row of jobs is written several times in a job's life; only one whose words changed costs
-# anything. Both halves of a change stand in one trigger: the order of several isn't defined.
-SEARCH_TRIGGERS = (
-    f"""CREATE TRIGGER jobs_searched AFTER INSERT ON jobs WHEN {_SEARCHED.format("new")}
-BEGIN
-  INSERT INTO jobs_fts (rowid, name, command, user)
-    VALUES (new.job_key, new.name, new.command, new.user);
-END""",
-    f"""CREATE TRIGGER jobs_reworded AFTER UPDATE OF name, command, user ON jobs WHEN {_REWORDED}
-BEGIN
-  INSERT INTO jobs_fts (jobs_fts, rowid, name, command, user)
-    SELECT 'delete', old.job_key, old.name, old.command, old.user WHERE {_SEARCHED.format("old")};
-  INSERT INTO jobs_fts (rowid, name, command, user)
-    SELECT new.job_key, new.name, new.command, new.user WHERE {_SEARCHED.format("new")};
-END""",
-)
+from projections.audit.schema import Table, tables
 
 
 class OtherVersion(Conflict):
@@ -59,58 +33,6 @@ class OtherVersion(Conflict):
     Say that a read model was made by another version of the program; it is made anew, never
     carried on.
     """
-
-
-def completing_statements() -> list[str]:
-    """
-    Return the statements that create what isn't needed while a file is filled in bulk.
-    """
-    made = [_ABOUT_TABLE]
-    for table in tables().values():
-        made += [one for one in table.index_sql if one != _JOBS_BY_ID]
-    return [*made, *(view.create_sql for view in VIEWS)]
-
-
-def schema_version() -> str:
-    """
-    Return the version of the tables and of what their rows say.
-    """
-    made = [table.create_sql for table in tables().values()]
-    return fingerprint([*made, *completing_statements(), *SEARCH_TRIGGERS], meaning())
-
-
-@contextmanager
-def our_errors(path: str) -> Iterator[None]:
-    """
-    Turn the driver's and the library's errors into ours.
-    """
-    try:
-        yield
-    except IntegrityError as error:
-        raise Conflict("another process fills the read model", path, str(error)) from error
-    except (sqlite3.Error, OSError) as error:
-        raise _translated(error, path) from error
-    except Exception as error:
-        cause = error.__cause__
-        if isinstance(cause, sqlite3.Error):
-            raise _translated(cause, path) from error
-        raise
-
-
-def _translated(error: Exception, path: str) -> Exception:
-    code = getattr(error, "sqlite_errorcode", None)
-    primary = None if code is None else code & 0xFF
-    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return Corrupt("structure", None, "a sound SQLite database", str(error), path, REBUILD_HINT)
-    if primary == sqlite3.SQLITE_FULL:
-        return StoreUnavailable(
-            "disk full", path, str(error), "Free some space; nothing of the log is lost."
-        )
-    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreUnavailable(
-            "read model locked", path, str(error), "Another process writes to it."
-        )
-    return StoreUnavailable("read model", path, str(error))
 
 
 class ReadModel(SqliteTrackingRecorder):
@@ -144,7 +66,7 @@ class ReadModel(SqliteTrackingRecorder):
             with model.database.atomic():
                 for table in tables().values():
                     model.database.execute(table.create_sql)
-                model.database.execute(_JOBS_BY_ID)
+                model.database.execute(JOBS_BY_ID)
         return model
 
     def complete(self) -> None:
@@ -160,7 +82,7 @@ class ReadModel(SqliteTrackingRecorder):
                     {"key": "schema_version", "value": schema_version()},
                 ]
             )
-            for statement in (_SEARCH_TABLE, _FILL_SEARCH, *SEARCH_TRIGGERS):
+            for statement in (SEARCH_TABLE, FILL_SEARCH, *SEARCH_TRIGGERS):
                 self.database.execute(statement)
 
     @classmethod

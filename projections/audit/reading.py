@@ -8,12 +8,15 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from domain.errors import Corrupt, NotFound, Refused
+from projections.audit.about import APPLICATION, REBUILD_HINT, our_errors, schema_version
 from projections.audit.privacy import authorize_column
-from projections.audit.read_model import APPLICATION, REBUILD_HINT, ReadModel, our_errors
+
+if TYPE_CHECKING:
+    from projections.audit.read_model import ReadModel
 
 Row = dict[str, Any]
 
@@ -189,6 +192,26 @@ class Reading:
             "SELECT notification_id FROM tracking WHERE application_name = ?", (APPLICATION,)
         )
         return int(found or 0)
+
+    def is_of(self, log_id: str, head: int, digest: str) -> bool:
+        """
+        Say whether these are the tables of a log's whole history, as this program makes them.
+
+        Args:
+            log_id: The log's identity.
+            head: Its last position.
+            digest: Digest of its history up to there.
+        """
+        about = self.rows("SELECT key, value FROM about")
+        mine = {row["key"]: row["value"] for row in about}
+        made = self.one(
+            "SELECT notification_id AS position, digest FROM tracking WHERE application_name = ?",
+            (APPLICATION,),
+        )
+        return (
+            made == {"position": head, "digest": digest}
+            and (mine.get("log_id"), mine.get("schema_version")) == (log_id, schema_version())
+        )
 
     def first_position(self) -> int:
         """

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -63,6 +64,24 @@ def ask(capsys):
         return captured.out if status == 0 else captured.err
 
     return asked
+
+
+def test_a_question_about_tables_that_are_up_loads_nothing_that_fills_them(life, tmp_path, ask):
+    """
+    Most of a question's second is loading the program; only whoever must catch up loads the rest.
+    """
+    directory = written(life, tmp_path)
+    ask(directory, "2")
+    code = (
+        "import sys; from tools.cli.main import run;"
+        f"status = run(['why', '2', '--dir', {str(directory)!r}]);"
+        "fill = {'sqlite_utils', 'projections.audit.fold', 'projections.audit.read_model'};"
+        "print(status, sorted(fill & set(sys.modules)), file=sys.stderr)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "0 []" == done.stderr.strip()
 
 
 def told(ask, directory, *arguments):

@@ -129,21 +129,42 @@ def _bring_up(directory: Path, place: Place) -> None:
     """
     Take in what is new; when another process does that already, wait for it a little.
     """
-    from tools.follower.feed import catch_up
-    from tools.follower.place import Busy
-
     try:
         with opened(directory) as (log, _):
-            head = log.head()
-            try:
-                with Bar() as bar:
-                    catch_up(log, place, bar)
-            except Busy:
-                _wait_for_others(place, head)
+            if not _are_up(log, place):
+                _catch_up(log, place)
     except StoreUnavailable as error:
         if place.current() is None:
             raise
         note(f"xce: the tables couldn't be brought up to the log: {error.text()}")
+
+
+def _are_up(log: EventLog, place: Place) -> bool:
+    """
+    Say whether the tables are at the log's head: then nothing of what fills them need be loaded.
+    """
+    from projections.audit.reading import Reading
+
+    current, head = place.current(), log.head()
+    if current is None or not head:
+        return False
+    try:
+        with Reading(current) as reading:
+            return reading.is_of(log.log_id, head, log.digest_at(head).hex())
+    except XceError:
+        return False
+
+
+def _catch_up(log: EventLog, place: Place) -> None:
+    from tools.follower.feed import catch_up
+    from tools.follower.place import Busy
+
+    head = log.head()
+    try:
+        with Bar() as bar:
+            catch_up(log, place, bar)
+    except Busy:
+        _wait_for_others(place, head)
 
 
 def _wait_for_others(place: Place, head: int) -> None:

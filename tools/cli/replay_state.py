@@ -76,7 +76,7 @@ Examples:
   xce replay state run1 --at 4711 --diff 4800 host:alpha
   xce replay state run1 --hash              one line: equal states, equal digests
 An entity is job:12, host:NAME, queue:NAME, cluster, reasons, keys, documents, or a bare name.
-The first question about a long log leaves snapshots beside it (one every 10,000 events), so that
+The first question about a long log leaves snapshots beside it (one every 5,000 events), so that
 later ones take less than a second; they can be removed at any time.
 Exit status: 1 when there is no such log or entity, and with --diff when something differs.
 """)

@@ -78,6 +78,24 @@ def test_a_log_with_another_history_is_refused(path: Path) -> None:
     model.close()
 
 
+def test_tables_are_known_to_be_a_whole_log_s_only_when_all_of_it_agrees(path: Path) -> None:
+    """
+    On this word a question doesn't even look at what might have to be caught up.
+    """
+    model = ReadModel.open(path, log_id="test")
+    head, digest = model.position(), model.digest()
+    others = [("other", head, digest), ("test", head + 1, digest), ("test", head, digest + "0")]
+    with Reading(path) as reading:
+        agrees = reading.is_of("test", head, digest)
+        differ = [reading.is_of(*one) for one in others]
+    model.database.execute("UPDATE about SET value = 'old' WHERE key = 'schema_version'")
+    model.close()
+    with Reading(path) as reading:
+        is_of_another_version = reading.is_of("test", head, digest)
+
+    assert (True, [False] * 3, False) == (agrees, differ, is_of_another_version)
+
+
 def test_a_read_model_of_another_version_is_told_apart(path: Path) -> None:
     """
     It is made anew, never migrated: the caller must be able to tell it from a foreign one.

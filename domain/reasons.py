@@ -62,7 +62,9 @@ class ReasonCode(StrEnum):
     HOST_JOB_LIMIT = "HOST_JOB_LIMIT"
     HOST_LESS_SLOTS = "HOST_LESS_SLOTS"
     HOST_JOB_RUSAGE = "HOST_JOB_RUSAGE"
+    HOST_QUE_RUSAGE = "HOST_QUE_RUSAGE"
     HOST_RES_REQ = "HOST_RES_REQ"
+    HOST_QUE_RESREQ = "HOST_QUE_RESREQ"
     HOST_SCHED_TYPE = "HOST_SCHED_TYPE"
     HOST_USR_SPEC = "HOST_USR_SPEC"
     HOST_QUE_MEMB = "HOST_QUE_MEMB"
@@ -131,6 +133,8 @@ TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.HOST_LESS_SLOTS: "too few slots are free",
     ReasonCode.HOST_JOB_RUSAGE: "not enough {resource}",
     ReasonCode.HOST_RES_REQ: "the host doesn't match the job's select",
+    ReasonCode.HOST_QUE_RUSAGE: "not enough {resource}, which the queue reserves",
+    ReasonCode.HOST_QUE_RESREQ: "the host doesn't match the queue's select",
     ReasonCode.HOST_SCHED_TYPE: "not of the submission host's type",
     ReasonCode.HOST_USR_SPEC: "not among the hosts asked for",
     ReasonCode.HOST_JOB_SSUSP: "its free slots are kept for a suspended job that comes first",

@@ -37,6 +37,7 @@ from domain.resreq.tasks import TaskRange, task_counts
 from domain.resreq.verdicts import LOCAL_TYPE, is_static, with_default_type
 from projections.scheduling.budgets import BY_PROCESSOR, Budget
 from projections.scheduling.load_bounds import LoadBound
+from projections.scheduling.queue_share import NO_SHARE, QueueShare
 
 MILLI = 1000
 WHOLE_FIRST: Final = ("parjob", "fill")
@@ -52,12 +53,14 @@ class HostNeed:
         per: HOST counts once for each host, TASK for each task; JOB is one amount for the whole
             job, which its hosts bear by their share of the tasks.
         tasks: For JOB: of how many tasks the job is.
+        is_queues: Whether only its queue says so.
     """
 
     resource: str
     milli: int
     per: Per = Per.HOST
     tasks: int = 1
+    is_queues: bool = False
 
     def of(self, tasks: int) -> int:
         """
@@ -77,6 +80,7 @@ class SharedNeed:
     resource: str
     milli: int
     per: Per = Per.JOB
+    is_queues: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -250,6 +254,7 @@ class Asking(NamedTuple):
         queue_hosts: The hosts that the queue has, None for all.
         budgets: What the job is charged to.
         bounds: The load of hosts that its queue and the hosts bound.
+        of_queue: What of the requirement only its queue says.
     """
 
     spec: JobSpec
@@ -261,6 +266,7 @@ class Asking(NamedTuple):
     queue_hosts: NameList | None = None
     budgets: tuple[Budget, ...] = ()
     bounds: tuple[LoadBound, ...] = ()
+    of_queue: QueueShare = NO_SHARE
 
 
 def fingerprint_of(asking: Asking) -> str:
@@ -440,10 +446,14 @@ class _Builder:
                 key=(render_expr(part), spec.submit_type, spec.submit_model),
                 expr=part,
                 is_static=is_static(part, self.catalogue),
-                code=code if part == LOCAL_TYPE else ReasonCode.HOST_RES_REQ,
+                code=code if part == LOCAL_TYPE else self._code_of(part),
             )
             for part in parts
         )
+
+    def _code_of(self, part: Expr) -> ReasonCode:
+        is_queues = part in self.asking.of_queue.selects
+        return ReasonCode.HOST_QUE_RESREQ if is_queues else ReasonCode.HOST_RES_REQ
 
     def usage(self, terms: tuple[RusageTerm, ...], affinity: Affinity | None) -> Usage:
         """
@@ -457,12 +467,14 @@ class _Builder:
             found = self.catalogue.get(term.resource)
             if not term.milli and term.threshold_milli is None:
                 continue
+            is_queues = term.resource in self.asking.of_queue.resources
             if found is not None and found.scope is ResourceScope.SHARED:
-                need = SharedNeed(term.resource, term.milli, self._per(term, Per.JOB))
+                per = self._per(term, Per.JOB)
+                need = SharedNeed(term.resource, term.milli, per, is_queues)
                 (pooled if found.totals[0].hosts else shared).append(need)
             elif term.milli:
                 per = self._per(term, Per.HOST)
-                needs.append(HostNeed(term.resource, term.milli, per))
+                needs.append(HostNeed(term.resource, term.milli, per, is_queues=is_queues))
             if term.threshold_milli is not None:
                 ceiling = found is not None and found.lower_is_better
                 thresholds.append(Threshold(term.resource, term.threshold_milli, ceiling))

@@ -18,6 +18,7 @@ from domain.job_states import LIVE, JobState
 from domain.jobs import JobSpec
 from domain.preemption import Relation
 from domain.resources import Catalogue, ResourceDescriptor
+from domain.resreq.merge import QueueResreq
 from domain.resreq.syntax import Requirement
 from projections.scheduling.alternatives import open_branches_of
 from projections.scheduling.capacity import derive
@@ -25,10 +26,8 @@ from projections.scheduling.limits import Limits
 from projections.scheduling.load_bounds import LoadBound, bounds_of
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.preying import preys_of
-from projections.scheduling.records import (
-    JobRecord,
-    StoredState,
-)
+from projections.scheduling.queue_share import NO_SHARE, QueueShare, share_of
+from projections.scheduling.records import JobRecord, StoredState
 from projections.scheduling.request import (
     Asking,
     Request,
@@ -194,7 +193,8 @@ class State(ShutHosts):
         fingerprint = fingerprint_of(asking) + self._own_constraints(job)
         request = None if self.is_plain else self.requests.get(fingerprint)
         if request is None:
-            asking = asking._replace(bounds=self._bounds_of(job.spec.queue))
+            bounds, share = self._bounds_of(job.spec.queue), self._queue_share(job.spec)
+            asking = asking._replace(bounds=bounds, of_queue=share)
             request = request_of(asking, self.settings(), self.catalogue)
             # What it may preempt changes with every start, and so may its outcome.
             request = self.requests[fingerprint] = replace(
@@ -238,6 +238,16 @@ class State(ShutHosts):
         """
         thresholds, hosts = self.stored.queues[queue].spec.thresholds, self.capacity.load_bounds
         return bounds_of(thresholds, hosts, self.catalogue) if thresholds or hosts else ()
+
+    def _queue_share(self, spec: JobSpec) -> QueueShare:
+        """
+        Return what of a job's requirement only its queue says.
+        """
+        queue = self.stored.queues[spec.queue].spec.requirement
+        if queue is None or self.settings().queue_resreq is not QueueResreq.MERGE:
+            return NO_SHARE
+        profile = self.stored.profiles.get(spec.profile) if spec.profile else None
+        return share_of(queue, spec.requirement, None if profile is None else profile.requirement)
 
     def effective(self, job: JobRecord) -> JobSpec:
         """
@@ -418,6 +428,8 @@ class State(ShutHosts):
         queue = self.stored.queues[spec.queue].spec
         if queue.run_windows is not None or spec.deadline_us is not None:
             words += f" run_limit={self.longest_run_us(job)} deadline={spec.deadline_us}"
+        if queue.requirement is not None:
+            words += self._queue_share(spec).text()
         lost = right_lost(self, spec)
         if lost is not None:
             words += f" {lost.code.value}={lost.detail}"

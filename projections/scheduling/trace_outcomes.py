@@ -15,6 +15,7 @@ SHORTAGES: Final = frozenset(
     {
         ReasonCode.HOST_SLOTS,
         ReasonCode.HOST_JOB_RUSAGE,
+        ReasonCode.HOST_QUE_RUSAGE,
         ReasonCode.JOB_NO_SPAN,
         ReasonCode.RES_SHORT,
     }

@@ -19,6 +19,9 @@ from projections.scheduling.placement.selecting import Selector
 from projections.scheduling.placement.shortages import spans_of
 from projections.scheduling.request import Condition, Part, Request
 
+SELECTS: Final = (ReasonCode.HOST_RES_REQ, ReasonCode.HOST_QUE_RESREQ)
+"""Codes that name the condition which a host doesn't meet."""
+
 RISING: Final = (">", ">=")
 
 
@@ -117,7 +120,7 @@ def _causes(part: Part, request: Request, ground: Ground) -> Iterator[tuple[Reas
             yield ReasonCode.LOAD_UNAVAIL, bound.index, ~unknown_load(bound, ground)
     for condition in part.conditions:
         if not ground.is_empty or condition.is_static or _bounds(condition, capacity.selector):
-            detail = condition.text if condition.code is ReasonCode.HOST_RES_REQ else ""
+            detail = condition.text if condition.code in SELECTS else ""
             yield condition.code, detail, capacity.selector.mask(condition, ground)
     if request.is_exclusive:
         yield ReasonCode.HOST_NONEXCLUSIVE, "", ground.idle

@@ -18,6 +18,7 @@ from domain.resreq.verdicts import explain
 from projections.scheduling.capacity import Column, Mask
 from projections.scheduling.placement.assembly import Found, found_of
 from projections.scheduling.placement.bounds import dealt, has_joint, joint_shortage, room_of
+from projections.scheduling.placement.eligible import SELECTS
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.loads import unknown_load
 from projections.scheduling.placement.parts import (
@@ -108,7 +109,7 @@ class LiteralPart:
         for each in self._part.conditions:
             verdict = explain(each.expr, catalogue, host, submitted_from=each.submitted_from)  # type: ignore[arg-type]
             if not verdict.is_selected:
-                is_select = each.code is ReasonCode.HOST_RES_REQ
+                is_select = each.code in SELECTS
                 return each.code, each.text if is_select else ""
         raise AssertionError(self._part.conditions)
 
@@ -223,13 +224,14 @@ class LiteralPart:
             ReasonCode.LOAD_UNAVAIL,
             ReasonCode.HOST_SCHED_TYPE,
             ReasonCode.HOST_RES_REQ,
+            ReasonCode.HOST_QUE_RESREQ,
             ReasonCode.HOST_NONEXCLUSIVE,
         ]
         within = 0
         if code is ReasonCode.LOAD_UNAVAIL:
             bounded = [bound.index for bound in self._part.bounds]
             within = [*self._part.loads, *bounded].index(detail)
-        if code is ReasonCode.HOST_RES_REQ:
+        if code in SELECTS:
             within = [each.text for each in self._part.conditions].index(detail)
         return order.index(code), within
 

@@ -8,6 +8,7 @@ the built-in allocators, and ``Scan`` plan by plan for all others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -123,10 +124,10 @@ def _slots(part: Part, ground: Ground) -> Check:
 
 def _amount(need: HostNeed, ground: Ground, tasks: int) -> Check:
     if need.per is Per.JOB:
-        need = HostNeed(need.resource, need.milli, need.per, tasks)
+        need = replace(need, tasks=tasks)
     available = ground.available_to(need)
     return Check(
-        ReasonCode.HOST_JOB_RUSAGE,
+        ReasonCode.HOST_QUE_RUSAGE if need.is_queues else ReasonCode.HOST_JOB_RUSAGE,
         need.resource,
         available,
         need.of,
@@ -151,7 +152,7 @@ def most_tasks(need: HostNeed, available: Column, most: int) -> Column:
 
 def _pooled(need: SharedNeed, ground: Ground) -> Check:
     per = Per.TASK if need.per is Per.TASK else Per.HOST
-    return _amount(HostNeed(need.resource, need.milli, per), ground, 1)
+    return _amount(HostNeed(need.resource, need.milli, per, is_queues=need.is_queues), ground, 1)
 
 
 def _threshold(threshold: Threshold, ground: Ground) -> Check:

@@ -32,6 +32,7 @@ from domain.commands import (
 from domain.jobs import ExitRules, HostChoice
 from domain.preemption import OnPreempt
 from domain.reasons import TEXTS, ReasonCode, shown
+from domain.resreq.merge import QueueResreq
 from domain.thresholds import LoadThreshold
 from domain.users import UserSpec
 from domain.windows import parse_windows
@@ -480,6 +481,26 @@ def asking(plain: bool, resreq: str, tasks: int = 1, **host: Any) -> Scenario:
 @provokes("HOST_RES_REQ")
 def the_host_does_not_match(plain: bool) -> Scenario:
     return asking(plain, "select[maxslots>9]")
+
+
+@provokes("HOST_QUE_RESREQ")
+def the_host_does_not_meet_the_queues_select(plain: bool) -> Scenario:
+    return of_queue(plain, "select[maxslots>9]", "select[maxslots>0]")
+
+
+@provokes("HOST_QUE_RUSAGE")
+def the_host_lacks_what_the_queue_reserves(plain: bool) -> Scenario:
+    return of_queue(plain, "rusage[mem=2000]", "rusage[tmp=0]")
+
+
+def of_queue(plain: bool, resreq: str, own: str) -> Scenario:
+    """
+    Return a scenario whose queue has a requirement beside the job's own.
+    """
+    scenario = begun(plain, "h1 mem_mb=1000", queue_resreq=QueueResreq.MERGE)
+    queue(scenario, resreq=(resreq,))
+    scenario.submit("A", resreq=(own,))
+    return scenario
 
 
 @provokes("LOAD_UNAVAIL")

@@ -91,6 +91,10 @@ class QueueSpec(Value):
         fairshare: Whose jobs come first, for the picker ``fairshare``.
         on_window: What becomes of its running jobs when its run windows close.
         on_load: What becomes of them where the load of a host is too much.
+        stop_condition: A select of hosts where its running jobs are stopped, as written (LSF's
+            STOP_COND), "" for none.
+        resume_condition: A select of hosts where they go on, instead of ``thresholds``.
+        stop_when: The first parsed and checked; so ``resume_when``.
         thresholds: From which load of a host on none of its jobs starts there, or goes on.
     """
 
@@ -134,6 +138,10 @@ class QueueSpec(Value):
     fairshare: Fairshare | None = None
     on_window: OnPreempt = OnPreempt.SUSPEND
     on_load: OnPreempt = OnPreempt.SUSPEND
+    stop_condition: Text = ""
+    resume_condition: Text = ""
+    stop_when: Requirement | None = None
+    resume_when: Requirement | None = None
     thresholds: tuple[LoadThreshold, ...] = ()
 
     @property

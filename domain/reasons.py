@@ -82,6 +82,7 @@ class ReasonCode(StrEnum):
     MEMBER_NOT_TRIED = "MEMBER_NOT_TRIED"
     ALTERNATIVE_WAITS = "ALTERNATIVE_WAITS"
     HOST_WINDOW = "HOST_WINDOW"
+    HOST_NO_LIM = "HOST_NO_LIM"
     HOST_LOCKED = "HOST_LOCKED"
     HOST_ACCPT_ONE = "HOST_ACCPT_ONE"
     HOST_LOAD = "HOST_LOAD"
@@ -152,6 +153,7 @@ TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.MEMBER_NOT_TRIED: "not tried, since an earlier member can't be placed",
     ReasonCode.ALTERNATIVE_WAITS: "not tried yet",
     ReasonCode.HOST_WINDOW: "outside its dispatch window",
+    ReasonCode.HOST_NO_LIM: "its worker can't measure its load",
     ReasonCode.HOST_LOCKED: "locked",
     ReasonCode.HOST_ACCPT_ONE: "has just started a job",
     ReasonCode.HOST_LOAD: "the load index {resource} is beyond its threshold",

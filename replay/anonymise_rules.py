@@ -170,7 +170,7 @@ OPEN: Final[dict[str, str]] = {
     "Primary": "same",
     "ProfileSpec": "resreq",
     "QueueRecord": "name",
-    "QueueSpec": "picker resreq",
+    "QueueSpec": "picker resreq stop_condition resume_condition",
     "ReasonSet": "proved_by",
     "ReasonSetChanged": "proved_by",
     "ReportIgnored": "report worker job_id why",

@@ -48,12 +48,16 @@ class MarkUnreachable(Value):
 class WorkerReport(Value):
     """
     Tell what the worker measured: load and its jobs' usage together.
+
+    Args:
+        is_blind: Whether it lives and can't measure its load.
     """
 
     worker: Name
     incarnation: Incarnation
     load: tuple[Amount, ...] = ()
     jobs: tuple[JobUsage, ...] = ()
+    is_blind: bool = False
 
 
 class JobStartedReport(Value):

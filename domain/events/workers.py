@@ -63,12 +63,14 @@ class WorkerReported(Event):
     Args:
         load: What is free by the operating system's own figures (``mem``) and load indices.
         jobs: The jobs whose use changed beyond the threshold.
+        is_blind: Whether it lives and can't measure its load: no job starts there until it can.
     """
 
     TYPE_CODE: ClassVar[str] = "worker.reported"
     incarnation: Incarnation
     load: tuple[Amount, ...] = ()
     jobs: tuple[JobUsage, ...] = ()
+    is_blind: bool = False
 
 
 class WorkerConfigured(Event):

@@ -118,6 +118,8 @@ def _joined(event: workers.WorkerJoined) -> str:
 
 
 def _reported(event: workers.WorkerReported) -> str:
+    if event.is_blind:
+        return "reported that it can't measure its load"
     load = _amounts(event.load) or "nothing"
     jobs_told = f"{len(event.jobs)} job{'' if len(event.jobs) == 1 else 's'}"
     return f"reported: free {load}; usage of {jobs_told}"

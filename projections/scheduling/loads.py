@@ -11,18 +11,21 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from domain.job_states import JobState
+from domain.resreq.syntax import Requirement
 from domain.thresholds import LoadThreshold
+from projections.scheduling.placement.ground import Ground
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 
 SUSP_LOAD: Final = "SUSP_LOAD"
+SUSP_QUE_STOP_COND: Final = "SUSP_QUE_STOP_COND"
 
 
 def is_by_load(suspend_why: str) -> bool:
     """
     Say whether a suspend reason is about the load of hosts.
     """
-    return suspend_why.startswith(SUSP_LOAD)
+    return suspend_why.startswith(SUSP_LOAD) or suspend_why == SUSP_QUE_STOP_COND
 
 
 class Loads:
@@ -35,21 +38,24 @@ class Loads:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._ground: Ground | None = None
 
     def to_stop(self) -> Iterator[tuple[JobRecord, str]]:
         """
         Yield the jobs to stop, and why: on each host that is under too much load, and has reported
         since a job was stopped there for it, the one of the lowest queue that was started last.
         """
+        state = self._state
+        workers = state.hosts if state.has_stop_conditions else state.pressed.values()
         hosts = {
-            number
-            for number, worker in self._state.pressed.items()
+            worker.number
+            for worker in workers
             if worker.eased_us is None or worker.eased_us < worker.report_us
         }
         if not hosts:
             return
         found: dict[int, tuple[tuple[int, ...], JobRecord, str]] = {}
-        for job in self._state.live.values():
+        for job in state.live.values():
             if job.state is not JobState.RUN or not _is_left_alone(job):
                 continue
             for worker in self._hosts_of(job):
@@ -70,17 +76,38 @@ class Loads:
         """
         Say whether the load of a stopped job's hosts lets it go on.
         """
-        return all(
-            self._state.is_light(worker, threshold)
-            for worker in self._hosts_of(job)
-            for threshold in self._thresholds(job, worker)
-        )
+        resume_when = self._state.queue_of(job).spec.resume_when
+        for worker in self._hosts_of(job):
+            if self._why_stopped(job, worker):
+                return False
+            if resume_when is not None:
+                if not self._meets(resume_when, worker):
+                    return False
+                continue
+            thresholds = self._thresholds(job, worker)
+            if not all(self._state.is_light(worker, each) for each in thresholds):
+                return False
+        return True
 
     def _why_stopped(self, job: JobRecord, worker: WorkerRecord) -> str:
         for threshold in self._thresholds(job, worker):
             if self._state.is_too_much(worker, threshold):
                 return f"{SUSP_LOAD}({threshold.index})"
+        stop_when = self._state.queue_of(job).spec.stop_when
+        if stop_when is not None and self._meets(stop_when, worker):
+            return SUSP_QUE_STOP_COND
         return ""
+
+    def _meets(self, select: Requirement, worker: WorkerRecord) -> bool:
+        """
+        Say whether a host meets a select as it is now.
+        """
+        if self._ground is None:
+            self._ground = Ground(self._state.capacity)
+        expr = select.only.select
+        assert expr is not None, select
+        host = self._ground.host(worker.number)
+        return self._state.capacity.selector.holds(expr, host)
 
     def _thresholds(self, job: JobRecord, worker: WorkerRecord) -> Iterable[LoadThreshold]:
         return (*worker.settings.thresholds, *self._state.queue_of(job).spec.thresholds)

@@ -183,7 +183,7 @@ class Orders:
         self._note_windows()
         for job in sorted(self._state.demands.values(), key=self._turn_of):
             self._look_at(job)
-        if self._state.pressed:
+        if self._state.pressed or self._state.has_stop_conditions:
             for job, why in list(self._loads.to_stop()):
                 self._stop(job, why, TERM_LOAD, self._state.queue_of(job).spec.on_load)
         self._state.demands = {

@@ -167,6 +167,7 @@ class WorkerRecord:
     ``is_draining`` says that it is closed to run dry.
     ``accepted_us`` is when a job was last started there, kept while starts are paced.
     ``is_awaited`` says that the scheduler hasn't heard of it since its own start.
+    ``is_blind`` says that it can't measure its load.
     ``eased_us`` is when a job of it was last stopped because of its load.
     """
 
@@ -191,6 +192,7 @@ class WorkerRecord:
     accepted_us: int | None = None
     is_awaited: bool = False
     eased_us: int | None = None
+    is_blind: bool = False
 
     @property
     def is_silent(self) -> bool:
@@ -204,7 +206,7 @@ class WorkerRecord:
         """
         Say whether new tasks may be placed on it.
         """
-        is_shut = self.closed or self.settings.is_locked
+        is_shut = self.closed or self.settings.is_locked or self.is_blind
         return not (is_shut or self.left or self.is_silent)
 
 

@@ -113,6 +113,9 @@ class ShutHosts(Sight):
             for each in queue.spec.thresholds
             if each.stop_milli is not None
         ]
+        self.has_stop_conditions = any(
+            queue.spec.stop_when is not None for queue in self.stored.queues.values()
+        )
         self.pressed.clear()
         for worker in self.hosts:
             self.note_load(worker)

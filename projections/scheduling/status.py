@@ -27,6 +27,7 @@ STATUS_CODES: Final = (
     ReasonCode.HOST_WINDOW,
     ReasonCode.HOST_DISABLED,
     ReasonCode.HOST_EXCLUSIVE,
+    ReasonCode.HOST_NO_LIM,
     ReasonCode.HOST_LOCKED,
     ReasonCode.HOST_ACCPT_ONE,
 )
@@ -46,7 +47,7 @@ def with_status(reasons: tuple[PendReason, ...], state: State) -> tuple[PendReas
 def status_of_hosts(state: State) -> list[PendReason]:
     """
     Return the reasons of hosts that take no jobs; the first cause that holds counts, in LSF's
-    order: left, unreachable, outside its windows, closed, exclusive, locked, just used.
+    order: left, unreachable, outside its windows, closed, exclusive, blind, locked, just used.
     """
     capacity = state.capacity
     shut = np.flatnonzero(~capacity.takes_jobs).tolist()
@@ -72,6 +73,8 @@ def _status_code(state: State, worker: WorkerRecord) -> ReasonCode | None:
         return ReasonCode.HOST_DISABLED
     if state.capacity.exclusive[worker.number]:
         return ReasonCode.HOST_EXCLUSIVE
+    if worker.is_blind:
+        return ReasonCode.HOST_NO_LIM
     return ReasonCode.HOST_LOCKED if worker.settings.is_locked else shut
 
 
@@ -84,6 +87,8 @@ def status_by_use(state: State, worker: WorkerRecord) -> str:
         return "window"
     if state.capacity.exclusive[worker.number]:
         return "exclusive"
+    if worker.is_blind:
+        return "blind"
     if worker.settings.is_locked:
         return "locked"
     is_light = all(state.is_light(worker, each) for each in worker.settings.thresholds)

@@ -104,6 +104,7 @@ class Watches:
         self.gatherers: dict[str, JobRecord] = {}
         self.gave_up: dict[str, JobRecord] = {}
         self.pressed: dict[int, WorkerRecord] = {}
+        self.has_stop_conditions = False
 
     def index_jobs(self, jobs: Collection[JobRecord]) -> None:
         """
@@ -344,6 +345,7 @@ class Watches:
             or self.over_limit
             or self.lost_hosts
             or self.pressed
+            or self.has_stop_conditions
             or self.run_windows_open
             or (self.timers and self.timers[0][0] <= now_us)
         )

@@ -76,6 +76,7 @@ class Meter:
     def __init__(self, worker_directory: str) -> None:
         self._worker_directory = worker_directory
         self._told_load_milli = 0
+        self._is_blind = False
         self._told: dict[tuple[str, int], JobUsage] = {}
 
     def measure(self, attempts: list[Attempt]) -> Usage | None:
@@ -83,8 +84,13 @@ class Meter:
         Return load and the use of the running attempts, or None when nothing is worth telling.
         """
         running = {attempt.pid: attempt for attempt in attempts if attempt.phase is Phase.RUNNING}
-        used = _used(running, self._worker_directory)
-        free_milli = _milli_kib(psutil.virtual_memory().available)
+        try:
+            used = _used(running, self._worker_directory)
+            free_milli = _milli_kib(psutil.virtual_memory().available)
+        except (OSError, psutil.Error):
+            return self._blind()
+        if self._is_blind:
+            self._is_blind, self._told_load_milli = False, 0
         changed = tuple(usage for usage in used if self._is_news(usage))
         alive = {(usage.job_id, usage.attempt) for usage in used}
         self._told = {key: usage for key, usage in self._told.items() if key in alive}
@@ -93,6 +99,13 @@ class Meter:
         self._told_load_milli = free_milli
         self._told.update(((usage.job_id, usage.attempt), usage) for usage in changed)
         return Usage(load=(Amount(resource=MEM, milli=free_milli),), jobs=changed)
+
+    def _blind(self) -> Usage | None:
+        """
+        Tell once that nothing can be measured; the next figures are news then.
+        """
+        was_blind, self._is_blind = self._is_blind, True
+        return None if was_blind else Usage(is_blind=True)
 
     def _is_news(self, usage: JobUsage) -> bool:
         told = self._told.get((usage.job_id, usage.attempt))

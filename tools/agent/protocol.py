@@ -155,11 +155,15 @@ class Resumed(AttemptReport):
 class Usage(Value):
     """
     Tell what was measured: the host's load and its jobs' use together.
+
+    Args:
+        is_blind: Whether nothing could be measured.
     """
 
     kind: Literal["usage"] = "usage"
     load: tuple[Amount, ...] = ()
     jobs: tuple[JobUsage, ...] = ()
+    is_blind: bool = False
 
 
 class OrderDone(Value):

@@ -186,7 +186,11 @@ def command_of(report: Report, worker: str, incarnation: int) -> Value:
     """
     if isinstance(report, Usage):
         return WorkerReport(
-            worker=worker, incarnation=incarnation, load=report.load, jobs=report.jobs
+            worker=worker,
+            incarnation=incarnation,
+            load=report.load,
+            jobs=report.jobs,
+            is_blind=report.is_blind,
         )
     if isinstance(report, OrderDone):
         return OrderDoneReport(

@@ -56,7 +56,7 @@ def joined(state: State, stamped: Stamped, event: WorkerJoined) -> None:
     worker.attributes = event.attributes
     worker.report_us = stamped.time_us
     worker.left = worker.is_awaited = False
-    worker.load = {}
+    worker.load, worker.is_blind = {}, False
     _reach_again(state, stamped, worker)
     state.with_victims_back(lambda: state.capacity.set_host(worker))
     state.note_load(worker)
@@ -84,6 +84,9 @@ def reported(state: State, stamped: Stamped, event: WorkerReported) -> None:
             state.over_limit[job.stream] = job
     state.capacity.set_load(worker)
     state.note_load(worker)
+    if worker.is_blind != event.is_blind:
+        worker.is_blind = event.is_blind
+        state.capacity.set_status(worker)
 
 
 def configured(state: State, stamped: Stamped, event: WorkerConfigured) -> None:

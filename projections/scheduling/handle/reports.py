@@ -129,7 +129,12 @@ def usage(state: State, command: WorkerReport, actor: str) -> NewEvents:
         and job.attempt == seen.attempt
         and _runs_on(job, worker)
     )
-    event = WorkerReported(incarnation=command.incarnation, load=command.load, jobs=current)
+    event = WorkerReported(
+        incarnation=command.incarnation,
+        load=command.load,
+        jobs=current,
+        is_blind=command.is_blind,
+    )
     return [*_back(worker), (worker_stream(worker.name), event)]
 
 

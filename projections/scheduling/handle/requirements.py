@@ -15,7 +15,7 @@ from domain.resources import ResourceLayer
 from domain.resreq import parse
 from domain.resreq.check import check
 from domain.resreq.merge import terms_of
-from domain.resreq.syntax import Per, Requirement, RusageTerm
+from domain.resreq.syntax import Per, Primary, Requirement, RusageTerm, simple_requirement
 from domain.resreq.tasks import TaskRange, check_tasks
 from domain.units import show_milli
 from projections.scheduling.state import State
@@ -112,3 +112,22 @@ def notes_of(requirement: Requirement | None) -> tuple[str, ...]:
         f"{name} is held until the job ends: duration and decay aren't carried out yet"
         for name in dict.fromkeys(timed)
     )
+
+
+def parsed_select(state: State, text: str, field: str) -> Requirement | None:
+    """
+    Return a select parsed and checked, None for no text.
+
+    Raises:
+        Refused: It isn't understood, or is more than a select.
+    """
+    if not text:
+        return None
+    try:
+        requirement = parsed(state, (text,))
+    except Refused as refused:
+        raise Refused(field, refused.rule, refused.value, refused.hint) from refused
+    select = requirement.only.select if requirement.is_simple else None
+    if select is None or requirement != simple_requirement(Primary(select=select)):
+        raise Refused(field, "must be a select alone", text)
+    return requirement

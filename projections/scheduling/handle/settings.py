@@ -33,11 +33,11 @@ from domain.events.resources import ResourceDefined
 from domain.events.scheduler import ClusterDefined, SchedulerStarted, SchedulerStopped
 from domain.events.workers import WorkerClosed, WorkerConfigured, WorkerDrained, WorkerOpened
 from domain.ids import CLUSTER, SCHEDULER, queue_stream, resource_stream, worker_stream
-from domain.queues import check_queue
+from domain.queues import QueueSpec, check_queue
 from domain.resources import check_descriptor
 from domain.thresholds import check_thresholds
 from projections.scheduling.handle.answers import NewEvents
-from projections.scheduling.handle.requirements import parsed
+from projections.scheduling.handle.requirements import parsed, parsed_select
 from projections.scheduling.placement.runner import FRAMEWORK
 from projections.scheduling.state import State
 
@@ -112,15 +112,27 @@ def define_queue(state: State, command: DefineQueue, actor: str) -> NewEvents:
     spec = check_queue(command.spec)
     if spec.resreq:
         spec = spec.model_copy(update={"requirement": parsed(state, spec.resreq)})
-    if spec.thresholds:
-        thresholds = check_thresholds(spec.thresholds, state.catalogue)
-        spec = spec.model_copy(update={"thresholds": thresholds})
+    if spec.thresholds or spec.stop_condition or spec.resume_condition:
+        spec = _with_load_rules(state, spec)
     if spec.project and state.stored.projects and spec.project not in state.stored.projects:
         raise Refused("project", "must name a project that exists", spec.project)
     known = state.stored.queues.get(command.queue)
     if known is not None and known.spec == spec:
         return []
     return [(queue_stream(command.queue), QueueDefined(spec=spec))]
+
+
+def _with_load_rules(state: State, spec: QueueSpec) -> QueueSpec:
+    """
+    Return a queue with what it says of the load of hosts checked.
+    """
+    return spec.model_copy(
+        update={
+            "thresholds": check_thresholds(spec.thresholds, state.catalogue),
+            "stop_when": parsed_select(state, spec.stop_condition, "stop_condition"),
+            "resume_when": parsed_select(state, spec.resume_condition, "resume_condition"),
+        }
+    )
 
 
 def remove_queue(state: State, command: RemoveQueue, actor: str) -> NewEvents:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.commands import DrainWorker
+from domain.commands import DrainWorker, WorkerReport
 from domain.errors import NotFound
 from projections.scheduling.core import Core
 from tests.scenario import Scenario
@@ -69,3 +69,27 @@ def test_draining_what_is_closed_changes_nothing_and_closing_ends_the_draining()
     assert [("closed", "")] == status(scenario)
     with pytest.raises(NotFound):
         drain(scenario, "h9")
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_host_whose_worker_cannot_measure_its_load_takes_no_jobs_until_it_can(
+    *, plain: bool
+) -> None:
+    """
+    LSF's closed_LIM: its jobs go on, and those that wait start with the next figures.
+    """
+    scenario = Scenario(plain=plain)
+    scenario.hosts("h1 slots=2")
+    scenario.jobs("A")
+    scenario.session()
+    scenario.command(WorkerReport(worker="h1", incarnation=1, is_blind=True), actor="")
+    scenario.jobs("B")
+    scenario.session()
+    assert {"A": "RUN", "B": "PEND"} == scenario.states()
+    assert "HOST_NO_LIM on h1" == scenario.reasons("B")
+    assert [("blind", "")] == status(scenario)
+    scenario.core = Core.restore(scenario.core.snapshot(), scenario.core.plugins, plain=plain)
+    scenario.command(WorkerReport(worker="h1", incarnation=1), actor="")
+    scenario.session()
+
+    assert "RUN" == scenario.states()["B"]

@@ -360,3 +360,52 @@ def test_an_alias_is_kept_as_what_it_means_and_a_site_may_bound_an_index_of_its_
     scenario.session()
 
     assert "heat short on h1" == scenario.reasons("A")
+
+
+def test_a_queue_may_say_in_a_select_where_its_jobs_are_stopped_and_go_on(
+    scenario: Scenario,
+) -> None:
+    """
+    LSF's STOP_COND and RESUME_COND; the jobs of other queues aren't concerned.
+    """
+    queue(
+        scenario,
+        "polite",
+        stop_condition="r1m > 2 && it < 5",
+        resume_condition="select[it >= 10]",
+    )
+    scenario.hosts("h1")
+    report(scenario, "h1", r1m=0, it=30_000)
+    running(scenario, "A queue=polite", "B")
+    report(scenario, "h1", r1m=3_000, it=30_000)
+    assert [] == scenario.session()
+    report(scenario, "h1", r1m=3_000, it=1_000)
+    assert ["A stop ordered on h1: SUSP_QUE_STOP_COND"] == scenario.session()
+    scenario.suspended("A")
+    scenario.core = again(scenario)
+    report(scenario, "h1", r1m=0, it=7_000)
+    assert [] == scenario.session()
+    report(scenario, "h1", r1m=9_000, it=10_000)
+
+    assert ["A resume ordered on h1"] == scenario.session()
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "rule"),
+    [
+        ("stop_condition", "nothing > 2", "no resource nothing"),
+        ("resume_condition", "rusage[mem=1]", "select alone"),
+        ("stop_condition", "r1m>1 order[mem]", "select alone"),
+        ("stop_condition", "{select[r1m>1]} || {select[r1m>2]}", "select alone"),
+        ("resume_condition", "r1m >", "resume_condition"),
+    ],
+)
+def test_a_condition_that_is_no_select_is_refused(
+    field: str, text: str, rule: str, scenario: Scenario
+) -> None:
+    """
+    The error names the field, as the requirement's own parser names the place.
+    """
+    with pytest.raises(Refused, match=rule) as caught:
+        queue(scenario, **{field: text})
+    assert field == caught.value.field

@@ -591,6 +591,14 @@ def the_host_is_outside_its_window(plain: bool) -> Scenario:
     return scenario
 
 
+@provokes("HOST_NO_LIM")
+def the_worker_can_not_measure_its_load(plain: bool) -> Scenario:
+    scenario = begun(plain, "h1")
+    scenario.command(WorkerReport(worker="h1", incarnation=1, is_blind=True), actor="")
+    scenario.jobs("A")
+    return scenario
+
+
 @provokes("HOST_LOCKED")
 def the_host_is_locked(plain: bool) -> Scenario:
     scenario = begun(plain, "h1")

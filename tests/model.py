@@ -43,10 +43,24 @@ class Need:
 
 
 @dataclass
+class Exits:
+    """
+    Hold exit values with which a job goes back to pending, does so and avoids its hosts, or is
+    done; and how often it goes back at most.
+    """
+
+    requeue: tuple[int, ...] = ()
+    exclude: tuple[int, ...] = ()
+    success: tuple[int, ...] = ()
+    most: int | None = None
+
+
+@dataclass
 class Ask:
     """
     Hold what a user asks for. ``depends`` is a small tree: ("done", id), ("ended", id),
-    ("not", tree), ("and", tree, tree), ("or", tree, tree).
+    ("not", tree), ("and", tree, tree), ("or", tree, tree). ``hosts`` are those asked for with how
+    much each is preferred, all when there are none.
     """
 
     user: str
@@ -62,6 +76,10 @@ class Ask:
     begin_us: int = 0
     depends: tuple[object, ...] | None = None
     is_rerunnable: bool = False
+    hosts: dict[str, int] = field(default_factory=dict)
+    run_limit_us: int | None = None
+    deadline_us: int | None = None
+    exits: Exits | None = None
 
 
 @dataclass
@@ -85,7 +103,8 @@ class Job:
 
     ``aside``: it has stopped and given back what stopped jobs give back. ``stopped_for`` is the job
     that it was stopped for; ``spared`` are those for which it isn't stopped again. ``holds`` is
-    what is held for this job while its victims stop.
+    what is held for this job while its victims stop. ``run_us`` is how long it has run before it
+    came into the state it is in; ``avoids`` are hosts where it failed.
     """
 
     number: int
@@ -110,6 +129,11 @@ class Job:
     stopped_for: int = 0
     spared: list[int] = field(default_factory=list)
     holds: Grant | None = None
+    is_back_held: bool = False
+    times_back: int = 0
+    times_stopped: int = 0
+    run_us: int = 0
+    avoids: tuple[str, ...] = ()
     reasons: frozenset[Reason] = frozenset()
     is_never: bool = False
 
@@ -134,6 +158,9 @@ class Host:
 class Queue:
     """
     Hold a queue, and the bounds of its slots and jobs.
+
+    Its jobs stop those of ``preys``, which have ``wishes`` among them; ``hosts`` are its own with
+    how much each is preferred, None for all. A run limit and exit values are of jobs that say none.
     """
 
     name: str
@@ -146,6 +173,12 @@ class Queue:
     host_slots: int | None = None
     jobs: int | None = None
     priority_max: int | None = None
+    hosts: dict[str, int] | None = None
+    wishes: dict[str, int] = field(default_factory=dict)
+    by_run_time: bool = False
+    on_preempt: str = "suspend"
+    run_limit_us: int | None = None
+    exits: Exits | None = None
 
 
 @dataclass
@@ -184,7 +217,11 @@ class Rules:
     chain: tuple[str, ...]
     grace_us: int
     released: tuple[str, ...] = ()
-    times_us: int = 0
+    delay_us: int = 0
+    times_max: int | None = None
+    no_interval_us: int = 0
+    no_run_us: int = 0
+    no_finish_us: int = 0
 
 
 class Model:
@@ -251,6 +288,25 @@ class Model:
         most = self.queues[job.queue].priority_max
         return job.ask.priority if most is None else min(job.ask.priority, most)
 
+    def run_limit_of(self, job: Job) -> int | None:
+        """
+        Return how long a job may run: its own word goes before its queue's.
+        """
+        own = job.ask.run_limit_us
+        return self.queues[job.queue].run_limit_us if own is None else own
+
+    def has_run_us(self, job: Job) -> int:
+        """
+        Return how long a job has run up to now.
+        """
+        return job.run_us + (self.now_us - job.since_us if job.state == "RUN" else 0)
+
+    def turn(self, job: Job, state: str) -> None:
+        """
+        Put a job into another state.
+        """
+        job.run_us, job.since_us, job.state = self.has_run_us(job), self.now_us, state
+
     # -- what users and administrators do
 
     def submit(self, ask: Ask, *, is_held: bool) -> Job:
@@ -267,20 +323,38 @@ class Model:
         """
         Keep a pending job back; nothing is held for it any more.
         """
-        job.state, job.holds = "PSUSP", None
+        job.holds = None
+        self.turn(job, "PSUSP")
 
     def lift(self, job: Job) -> None:
         """
-        Let a held job wait again.
+        Let a held job wait again, on any host.
         """
-        job.state = "PEND"
+        job.avoids = ()
+        self.turn(job, "PEND")
+
+    def modify(self, job: Job, ask: Ask) -> None:
+        """
+        Change what a waiting job asks for; of a started one, what it takes on its hosts.
+        """
+        if job.got is not None and job.ask.needs != ask.needs:
+            for host, tasks in job.got.tasks.items():
+                job.got.amounts[host] = {
+                    name: need.of(tasks, 1) for name, need in ask.needs.items()
+                }
+        job.ask = ask
+        if job.state == "PEND":
+            job.holds = None
 
     def switch(self, job: Job, queue: str) -> None:
         """
-        Move a job to another queue.
+        Move a job to another queue, where one that waits comes behind its equals.
         """
-        if job.queue != queue:
-            job.queue, job.holds = queue, None
+        if job.queue == queue:
+            return
+        job.queue, job.holds = queue, None
+        if job.state in ("PEND", "PSUSP"):
+            job.queue_us, job.place = self.now_us, 0
 
     def move(self, job: Job, *, to_top: bool) -> None:
         """
@@ -300,7 +374,7 @@ class Model:
         """
         job.stop_wanted, job.go_on_wanted = True, False
         if job.state == "SSUSP":
-            job.state = "USUSP"
+            self.turn(job, "USUSP")
 
     def go_on(self, job: Job) -> None:
         """
@@ -308,7 +382,7 @@ class Model:
         """
         job.stop_wanted = False
         if job.state == "USUSP":
-            job.state = "SSUSP"
+            self.turn(job, "SSUSP")
         # A victim goes on by itself when what it gave back is free again.
         is_stopped = job.state == "SSUSP" or job.order == "suspend"
         job.go_on_wanted = is_stopped and not (job.aside and job.stopped_for)
@@ -326,7 +400,8 @@ class Model:
             if job.holds is not None and host.name in job.holds.tasks:
                 job.holds = None
             if job.state in LIVE and job.got is not None and job.got.first == host.name:
-                job.before_loss, job.state = job.state, "UNKWN"
+                job.before_loss = job.state
+                self.turn(job, "UNKWN")
 
     def hear(self, host: Host) -> None:
         """
@@ -337,7 +412,7 @@ class Model:
         host.lost_us, host.report_us = None, self.now_us
         for job in self.live():
             if job.state == "UNKWN" and job.got is not None and job.got.first == host.name:
-                job.state = job.before_loss
+                self.turn(job, job.before_loss)
 
     def report(self, host: Host, load: dict[str, int], used: dict[int, dict[str, int]]) -> None:
         """
@@ -363,12 +438,12 @@ class Model:
         """
         assert job.got is not None, job
         self.hear(self.hosts[job.got.first])
-        job.since_us = self.now_us
         if job.order == "suspend":
-            job.state = "USUSP" if job.stop_wanted else "SSUSP"
+            self.turn(job, "USUSP" if job.stop_wanted else "SSUSP")
             job.aside = True
         else:
-            job.state, job.go_on_wanted = "RUN", False
+            self.turn(job, "RUN")
+            job.go_on_wanted = False
             if job.stopped_for:
                 job.spared.append(job.stopped_for)
                 job.stopped_for = 0
@@ -376,19 +451,28 @@ class Model:
 
     def finish(self, job: Job, exit_code: int) -> None:
         """
-        Take in that a job has ended.
+        Take in that a job has ended; its exit value may put it back.
         """
         assert job.got is not None, job
         self.hear(self.hosts[job.got.first])
+        rules = job.ask.exits or self.queues[job.queue].exits or Exits()
+        is_own_end = job.order != "kill"
+        is_well = exit_code == 0 or exit_code in rules.success
+        may_go_back = rules.most is None or job.times_back < rules.most
+        if is_own_end and may_go_back and exit_code in (*rules.requeue, *rules.exclude):
+            job.back_why = "exit value"
+            if exit_code in rules.exclude:
+                job.avoids = (*job.avoids, *job.got.tasks)
         if job.is_unwanted:
             job.back_why = ""
-        self.leave(job, "DONE" if exit_code == 0 and job.order != "kill" else "EXIT")
+        self.leave(job, "DONE" if is_own_end and is_well else "EXIT")
 
     def leave(self, job: Job, state: str) -> None:
         """
         Give everything back.
         """
-        job.state, job.got, job.actual, job.holds = state, None, {}, None
+        self.turn(job, state)
+        job.got, job.actual, job.holds = None, {}, None
         job.order, job.aside = "", False
         job.go_on_wanted, job.stopped_for, job.spared = False, 0, []
 
@@ -403,6 +487,7 @@ class Model:
         self.decisions, self.tried = [], []
         for job in self.jobs.values():
             job.is_put_back = False
+        self._end_at_limits()
         self._give_up_lost_hosts()
         self._end_unwanted()
         self._put_back()
@@ -416,6 +501,34 @@ class Model:
         Note a decision.
         """
         self.decisions.append(decision)
+
+    def _end_at_limits(self) -> None:
+        """
+        End jobs at their deadlines, and those that have run as long as they may, the earliest
+        moment first.
+        """
+        due = []
+        for job in self.jobs.values():
+            limit, deadline = self.run_limit_of(job), job.ask.deadline_us
+            if deadline is not None and deadline <= self.now_us:
+                due.append((deadline, job.number, "TERM_DEADLINE"))
+            elif job.state == "RUN" and limit is not None and self.has_run_us(job) >= limit:
+                due.append((job.since_us + limit - job.run_us, job.number, "TERM_RUNLIMIT"))
+        for _, number, why in sorted(due):
+            job = self.jobs[number]
+            if job.state in LIVE and job.order != "kill":
+                self.order_kill(job, why)
+            elif job.state in ("PEND", "PSUSP"):
+                self.decide("ended", str(number), why)
+                job.back_why = "" if job.is_unwanted else job.back_why
+                self.leave(job, "EXIT")
+
+    def order_kill(self, job: Job, why: str) -> None:
+        """
+        Order a job's end.
+        """
+        self.decide("kill", str(job.number), why)
+        job.order = "kill"
 
     def _give_up_lost_hosts(self) -> None:
         """
@@ -440,8 +553,7 @@ class Model:
                 self.decide("ended", str(job.number), "TERM_OWNER")
                 self.leave(job, "EXIT")
             elif job.state in LIVE and job.order != "kill" and (job.is_unwanted or job.back_why):
-                self.decide("kill", str(job.number))
-                job.order = "kill"
+                self.order_kill(job, "TERM_OWNER" if job.is_unwanted else "TERM_REQUEUE_OWNER")
 
     def _put_back(self) -> None:
         for job in self.jobs.values():
@@ -450,16 +562,18 @@ class Model:
 
     def _requeue(self, job: Job, why: str) -> None:
         """
-        Put a job back: behind its equals by command, at its old place from a lost host, where the
-        next session considers it.
+        Put a job back: behind its equals by command, at its old place by its own doing or from a
+        lost host, where the next session considers it.
         """
         self.decide("requeued", str(job.number), why)
-        self.leave(job, "PEND")
+        self.leave(job, "PSUSP" if job.is_back_held else "PEND")
         if why == "lost host":
-            job.is_put_back = True
-        else:
+            job.is_put_back = not job.is_back_held
+        elif why != "exit value":
             job.queue_us = self.now_us
-        job.back_why, job.is_unwanted, job.stop_wanted, job.start_us = "", False, False, 0
+        job.times_back, job.run_us = job.times_back + 1, 0
+        job.back_why, job.is_unwanted, job.is_back_held = "", False, False
+        job.stop_wanted, job.start_us = False, 0
 
     def _stop_and_let_go_on(self) -> None:
         """
@@ -556,8 +670,8 @@ class Model:
             job.reasons = frozenset(reasons or {("NO_HOSTS", "", "", "")})
             job.is_never = would_never(self, job)
             return False
-        job.state, job.got, job.holds = "RUN", got, None
-        job.since_us = job.start_us = self.now_us
+        self.turn(job, "RUN")
+        job.got, job.holds, job.start_us = got, None, self.now_us
         job.is_new = True
         where = " ".join(f"{host}*{tasks}" for host, tasks in got.tasks.items())
         self.decide("dispatched", str(job.number), where)

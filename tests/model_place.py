@@ -366,16 +366,31 @@ def _will_give(model: Model, victim: Job, resource: str) -> bool:
 
 def why_kept(model: Model, job: Job) -> Reason | None:
     """
-    Return which bound of the whole job keeps it from starting: by rank, then the most restrictive.
+    Return what keeps a whole job from starting: by rank, then the bound that has least left, then
+    the one that allows least in all.
     """
     found = []
     sight = Sight(model, job)
+    for rank, kept in other_keepers(model, job):
+        found.append(((rank, 0, 0, 0), kept))
     for place, bound in enumerate(bounds_of(model)):
         left = sight.left(bound) if bound.hosts is None else None
         if left is not None and least_of(job.ask, bound.resource) > left:
             reason = (bound.code(job.ask), bound.resource, bound.name, "")
-            found.append(((bound.rank, left, place), reason))
+            found.append(((bound.rank, left, bound.most, place), reason))
     return min(found)[1] if found else None
+
+
+def other_keepers(model: Model, job: Job) -> list[tuple[float, Reason]]:
+    """
+    Return what beside bounds keeps a job from starting whoever stops for it, with its rank among
+    those.
+    """
+    limit, deadline = model.run_limit_of(job), job.ask.deadline_us
+    found: list[tuple[float, Reason]] = []
+    if limit is not None and deadline is not None and model.now_us + limit > deadline:
+        found.append((0.5, ("JOB_MISS_DEADLINE", "", "", "")))
+    return found
 
 
 def would_never(model: Model, job: Job) -> bool:
@@ -405,11 +420,12 @@ def place(model: Model, job: Job, sight: Sight) -> tuple[Grant | None, set[Reaso
     """
     ask, reasons, hosts = job.ask, set[Reason](), []
     for host in sight.hosts():
-        code, detail = _mismatch(ask, host, sight)
+        code, detail = _mismatch(job, host, sight)
         if code:
             reasons.add((code, "", detail, host.name))
         else:
             hosts.append(host)
+    hosts.sort(key=lambda host: -_wish(job, host, model))
     for resource, need in ask.needs.items():
         if resource in model.shared and need.of(ask.tasks_min, 1) > sight.shared(resource):
             reasons.add(("RES_SHORT", resource, "", ""))
@@ -429,10 +445,25 @@ def place(model: Model, job: Job, sight: Sight) -> tuple[Grant | None, set[Reaso
     return None, reasons | short
 
 
-def _mismatch(ask: Ask, host: Host, sight: Sight) -> tuple[str, str]:
+def _wish(job: Job, host: Host, model: Model) -> int:
+    """
+    Return how much a host is preferred; what the job asks for goes before its queue.
+    """
+    asked = job.ask.hosts or model.queues[job.queue].hosts or {}
+    return asked.get(host.name, 0)
+
+
+def _mismatch(job: Job, host: Host, sight: Sight) -> tuple[str, str]:
     """
     Return why a host doesn't match a job, whatever it has left.
     """
+    ask, own = job.ask, sight.model.queues[job.queue].hosts
+    if own is not None and host.name not in own:
+        return "HOST_QUE_MEMB", ""
+    if ask.hosts and host.name not in ask.hosts:
+        return "HOST_USR_SPEC", ""
+    if host.name in job.avoids:
+        return "SBD_JOB_REQUEUE", ""
     for flag in ask.flags:
         if flag not in host.flags:
             return "HOST_RES_REQ", flag

@@ -11,6 +11,7 @@ from tests.model_place import (
     bounds_of,
     held_amount,
     held_shared,
+    other_keepers,
     place,
     preys_of,
     taken_of,
@@ -33,8 +34,15 @@ def stop_for(model: Model, job: Job) -> None:
     if victims or job.holds is None:
         job.holds = got
     for victim in victims:
-        model.decide("suspend", str(victim.number), str(job.number))
-        victim.order, victim.stopped_for = "suspend", job.number
+        way = model.queues[victim.queue].on_preempt
+        if way == "suspend":
+            model.decide("suspend", str(victim.number), str(job.number))
+            victim.order = "suspend"
+        else:
+            model.order_kill(victim, "TERM_PREEMPT")
+            victim.back_why = "preempted" if way == "requeue" else victim.back_why
+        victim.stopped_for = job.number
+        victim.times_stopped += 1
 
 
 def _search(model: Model, job: Job) -> tuple[list[Job], Grant] | None:
@@ -42,15 +50,17 @@ def _search(model: Model, job: Job) -> tuple[list[Job], Grant] | None:
     Return whom to stop and what the job then gets; nobody, when those are enough that are about to.
     """
     preys = preys_of(model, job.queue)
-    if not preys:
+    if not preys or model.now_us < job.queue_us + model.rules.delay_us:
+        return None
+    if other_keepers(model, job):
         return None
     coming = [each for each in victims_of(model, job) if not each.aside]
     if coming:
         got = _trial(model, job, [])
         if got is not None:
             return [], got
-    ranked = [each for each in model.live() if each.queue in preys and _may_stop(each, job)]
-    ranked.sort(key=lambda each: _rank(model, each))
+    ranked = [each for each in model.live() if each.queue in preys and _may_stop(model, each, job)]
+    ranked.sort(key=lambda each: _rank(model, each, job))
     if _trial(model, job, ranked) is None:
         return None
     best: tuple[tuple[int, list[Rank], int], tuple[list[Job], Grant]] | None = None
@@ -60,7 +70,7 @@ def _search(model: Model, job: Job) -> tuple[list[Job], Grant] | None:
         if found is None:
             continue
         # As many victims on two hosts: the kind of victim decides, then the order of hosts.
-        kinds = sorted((_kind(model, each) for each in found[0]), reverse=True)
+        kinds = sorted((_kind(model, each, job) for each in found[0]), reverse=True)
         key = (len(found[0]), kinds, place_)
         if best is None or key < best[0]:
             best = (key, found)
@@ -74,23 +84,41 @@ def _search(model: Model, job: Job) -> tuple[list[Job], Grant] | None:
     return best[1]
 
 
-def _may_stop(other: Job, job: Job) -> bool:
+def _may_stop(model: Model, other: Job, job: Job) -> bool:
     if other.state != "RUN" or other.order or other.ask.is_exclusive:
         return False
     if other.is_unwanted or other.stop_wanted or other.back_why:
         return False
-    return job.number not in other.spared
+    return job.number not in other.spared and not _is_protected(model, other)
 
 
-def _kind(model: Model, other: Job) -> Rank:
-    return (model.queues[other.queue].priority, model.priority_of(other))
+def _is_protected(model: Model, other: Job) -> bool:
+    rules, limit, run_us = model.rules, model.run_limit_of(other), model.has_run_us(other)
+    if rules.times_max is not None and other.times_stopped >= rules.times_max:
+        return True
+    if model.now_us < other.since_us + rules.no_interval_us:
+        return True
+    if limit is None:
+        return False
+    has_run_long = rules.no_run_us > 0 and run_us >= rules.no_run_us
+    return has_run_long or (rules.no_finish_us > 0 and limit - run_us <= rules.no_finish_us)
 
 
-def _rank(model: Model, other: Job) -> Rank:
+def _kind(model: Model, other: Job, job: Job) -> Rank:
     """
-    Lowest queue first, then the lowest priority, the latest start, the highest number.
+    Return the most preferred queue first, then the lowest, then the lowest priority; or how long a
+    job has run.
     """
-    return (*_kind(model, other), -other.start_us, -other.number)
+    queue = model.queues[job.queue]
+    own = model.has_run_us(other) if queue.by_run_time else model.priority_of(other)
+    return (-queue.wishes.get(other.queue, 0), model.queues[other.queue].priority, own)
+
+
+def _rank(model: Model, other: Job, job: Job) -> Rank:
+    """
+    Rank by kind, then the latest start, the highest number.
+    """
+    return (*_kind(model, other, job), -other.start_us, -other.number)
 
 
 def _trial(
@@ -101,7 +129,10 @@ def _trial(
     """
     coming = [each for each in victims_of(model, job) if not each.aside]
     ended = [each for each in coming if each.order == "kill"]
-    stopped = [*victims, *(each for each in coming if each.order != "kill")]
+    stopped = [each for each in coming if each.order != "kill"]
+    for victim in victims:
+        is_stopped = model.queues[victim.queue].on_preempt == "suspend"
+        (stopped if is_stopped else ended).append(victim)
     only = None if host is None else host.name
     return place(model, job, Sight(model, job, stopped=stopped, ended=ended, only=only))[0]
 

@@ -80,14 +80,21 @@ class Orders:
         End jobs that reached a moment or an amount at which they must end; a waiting one whose
         moment to begin has come is looked at again.
         """
+        reached: list[tuple[tuple[int, int, int], str, JobRecord]] = []
         for job in due:
-            why = self._limit_reached(job)
-            if why and job.state in LIVE:
-                self._order_kill(job, why)
-            elif why:
-                self._decide(job.stream, JobEnded(why=why))
+            moment_us, why = self._limit_reached(job)
+            if why:
+                # Not as the timers come: which are left of a job depends on when it was seen last.
+                reached.append(((moment_us, job.number, job.index), why, job))
             elif job.state is JobState.PEND:
+                # It may ask for something else by now.
+                self._state.wanted.pop(job.stream, None)
                 self._state.unchecked[job.stream] = job
+        for _, why, job in sorted(reached, key=lambda each: each[0]):
+            if job.state in LIVE:
+                self._order_kill(job, why)
+            else:
+                self._decide(job.stream, JobEnded(why=why))
         over = self._state.over_limit
         for job in sorted(over.values(), key=order_of):
             why = usage_limit_reached(job, self._state.values_of(job).limits)
@@ -95,15 +102,18 @@ class Orders:
                 self._order_kill(job, why)
         over.clear()
 
-    def _limit_reached(self, job: JobRecord) -> str:
+    def _limit_reached(self, job: JobRecord) -> tuple[int, str]:
+        """
+        Return since when a job must have ended, and why; "" when it needn't.
+        """
         deadline = job.spec.deadline_us
         if deadline is not None and deadline <= self._now_us:
-            return TERM_DEADLINE
+            return deadline, TERM_DEADLINE
         limit = self._state.run_limit_us(job)
         if limit is None or job.state is not JobState.RUN:
-            return ""
-        run_us = job.run_us + self._now_us - job.since_us
-        return TERM_RUNLIMIT if run_us >= limit else ""
+            return 0, ""
+        moment_us = job.since_us + limit - job.run_us
+        return (moment_us, TERM_RUNLIMIT) if moment_us <= self._now_us else (0, "")
 
     def _end_what_is_unwanted(self) -> None:
         """

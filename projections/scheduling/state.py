@@ -356,9 +356,7 @@ class State(ShutHosts):
         self.note_queues()
         self.has_windows = self._any_has_windows()
         self.limits.define(self.live.values())
-        for job in self.live.values():
-            if job.state is JobState.RUN:
-                self.note_run(job)
+        self.note_other_values()
         for job in self.gatherers.values():
             self.limits.reserve(job)
         self.with_victims_back(lambda: None)
@@ -427,7 +425,11 @@ class State(ShutHosts):
             words = f" array={job.number}"
         queue = self.stored.queues[spec.queue].spec
         if queue.run_windows is not None or spec.deadline_us is not None:
-            words += f" run_limit={self.longest_run_us(job)} deadline={spec.deadline_us}"
+            limit_us = self.longest_run_us(job)
+            words += f" run_limit={limit_us} deadline={spec.deadline_us}"
+            if spec.deadline_us is not None and limit_us is not None:
+                now_us = max(self.session_us, self.stored.time_us, job.submit_us)
+                words += " late" * (now_us + limit_us > spec.deadline_us)
         if queue.requirement is not None:
             words += self._queue_share(spec).text()
         lost = right_lost(self, spec)

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from domain.dependency import parents_of
 from domain.effective import values_of
 from domain.ids import job_stream_of
-from domain.job_states import ENDED, LIVE, JobState
+from domain.job_states import ENDED, LIVE, WAITING, JobState
 from domain.jobs import ExitRules, JobSpec
 from domain.queues import QueueSpec
 from domain.resreq.syntax import Requirement
@@ -148,11 +148,9 @@ class Watches:
 
     def _index_live(self, job: JobRecord) -> None:
         self.live[job.stream] = job
-        self.set_run_timers(job)
+        self._watch_run(job)
         if job.preemptor:
             self.victims[job.stream] = job
-        if self.values_of(job).limits is not None:
-            self.over_limit[job.stream] = job
         if job.stop_actor is not None or job.resume_wanted or job.suspend_why:
             self.demands[job.stream] = job
 
@@ -217,11 +215,31 @@ class Watches:
 
     def set_waiting_timers(self, job: JobRecord) -> None:
         """
-        Have a waiting job looked at when its begin time or deadline comes, also while it is held.
+        Have a waiting job looked at when its begin time or deadline comes, also while it is held;
+        and when it is too late to start, since it couldn't finish before.
         """
-        for moment in (job.spec.begin_us, job.spec.deadline_us):
+        moments = [job.spec.begin_us, job.spec.deadline_us]
+        if job.spec.deadline_us is not None:
+            limit_us = self.longest_run_us(job)
+            moments.append(None if limit_us is None else job.spec.deadline_us - limit_us + 1)
+        for moment in moments:
             if moment is not None:
                 heappush(self.timers, (moment, job.number, job.index, job.stream))
+
+    def note_other_values(self) -> None:
+        """
+        Have jobs looked at when they reach what bounds them since definitions have changed.
+        """
+        for job in self.live.values():
+            self._watch_run(job)
+        for job in self.stored.jobs.values():
+            if job.spec.deadline_us is not None and job.state in WAITING:
+                self.set_waiting_timers(job)
+
+    def _watch_run(self, job: JobRecord) -> None:
+        self.set_run_timers(job)
+        if self.values_of(job).limits is not None:
+            self.over_limit[job.stream] = job
 
     def set_run_timers(self, job: JobRecord) -> None:
         """

@@ -412,7 +412,9 @@ def _reserve_anew(state: State, job: JobRecord) -> None:
     Charge a started job's hosts with what it reserves from now on.
     """
     assert job.allocation is not None, job.stream
-    seen = dict(job.actual)
+    seen, was_aside = dict(job.actual), job.is_aside
+    # While it still has what it was charged for.
+    state.limits.give_back(job)
     state.capacity.give_back(job)
     needs = state.request_of(job).only.usages[0].needs
     runs = tuple(
@@ -429,6 +431,9 @@ def _reserve_anew(state: State, job: JobRecord) -> None:
     state.capacity.take(job.allocation)
     for number, actual in seen.items():
         state.capacity.reconcile(job, number, actual)
+    if was_aside:
+        job.is_aside = True
+        state.capacity.stand_aside(job)
 
 
 def moved(state: State, stamped: Stamped, event: JobMoved) -> None:

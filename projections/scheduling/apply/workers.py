@@ -164,6 +164,7 @@ def _reach_again(state: State, stamped: Stamped, worker: WorkerRecord) -> None:
     for job in state.jobs_led_by(worker):
         if job.state is JobState.UNKWN:
             move(state, job, state_before_loss(job), stamped.time_us)
+            state.set_run_timers(job)
 
 
 def left(state: State, stamped: Stamped, event: WorkerLeft) -> None:

@@ -309,6 +309,7 @@ def modify(state: State, command: ModifyJob, actor: str) -> NewEvents:
         fixed = [name for name in changed if name not in free]
         if fixed:
             raise Refused(fixed[0], "can't be changed once the job has started", job.job_id)
+        _check_hosts_have(state, job, new)
     _check_spec(state, new)
     check_policies(state, new)
     return [(job.stream, JobModified(spec=_with_parents(state, new)))]
@@ -329,6 +330,21 @@ def _only_amounts_differ(state: State, job: JobRecord, new: JobSpec) -> bool:
         return False
     bare = [requirement.only.model_copy(update={"rusage": ()}) for requirement in both]
     return bare[0] == bare[1]
+
+
+def _check_hosts_have(state: State, job: JobRecord, new: JobSpec) -> None:
+    """
+    Refuse to have a started job reserve what one of its hosts doesn't have at all.
+    """
+    if job.allocation is None or new.requirement == job.spec.requirement:
+        return
+    columns = state.capacity.resources
+    for term in terms_of(new.requirement or EMPTY):
+        for number, _, _ in job.allocation.shares():
+            column = columns.get(term.resource)
+            if column is None or not column.present[number]:
+                host = state.hosts[number].name
+                raise Refused("resreq", f"must reserve what {host} has", term.resource)
 
 
 HANDLE: Final[dict[Any, Any]] = {

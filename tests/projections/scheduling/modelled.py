@@ -7,6 +7,7 @@ happens to both, and then both are compared.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from domain.amounts import MEM, Amount, Attribute, HostResource
@@ -26,6 +27,7 @@ from domain.commands import (
     KillJob,
     LiftHold,
     MarkUnreachable,
+    ModifyJob,
     MoveJob,
     OpenWorker,
     RemoveLimit,
@@ -49,10 +51,10 @@ from domain.events.jobs import (
 from domain.events.workers import JobUsage
 from domain.ids import job_of_stream, job_stream
 from domain.job_states import LIVE
-from domain.jobs import JobSpec
+from domain.jobs import ExitRules, HostChoice, JobSpec
 from domain.limits import LimitAmount, LimitSpec, Scope
-from domain.name_lists import parse_names
-from domain.preemption import Preemption
+from domain.name_lists import NameList, parse_names
+from domain.preemption import OnPreempt, Preemption, PreemptPolicy
 from domain.queues import QueueLimits, QueueSpec
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal, ValueType
 from domain.users import UserSpec
@@ -61,7 +63,7 @@ from projections.scheduling.records import JobRecord
 from projections.scheduling.status import recorded_reasons
 from replay.engine import Engine
 from tests.builders import MB_MILLI, SECOND_US, beginning, some_settings
-from tests.model import Ask, Decision, Host, Job, Limit, Model, Queue, Reason, Rules, Shared
+from tests.model import Ask, Decision, Exits, Host, Job, Limit, Model, Queue, Reason, Rules, Shared
 from tests.model_place import bounds_of, is_over, taken_of
 from tests.replay.logs import ListLog
 
@@ -76,7 +78,14 @@ def settings_of(rules: Rules) -> ClusterSettings:
         picker="strict_fcfs" if rules.is_strict else "builtin_fcfs",
         allocators=rules.chain,
         lost_grace_us=rules.grace_us,
-        preemption=Preemption(resources=rules.released),
+        preemption=Preemption(
+            resources=rules.released,
+            delay_us=rules.delay_us,
+            times_max=rules.times_max,
+            no_interval_us=rules.no_interval_us,
+            no_run_us=rules.no_run_us,
+            no_finish_us=rules.no_finish_us,
+        ),
     )
 
 
@@ -109,6 +118,52 @@ def condition_of(tree: tuple[object, ...] | None) -> str:
         return f"{kind}({parts[0]})"
     inner = [f"({condition_of(part)})" for part in parts]  # type: ignore[arg-type]
     return f"!{inner[0]}" if kind == "not" else f" {'&&' if kind == 'and' else '||'} ".join(inner)
+
+
+def exits_of(exits: Exits | None) -> ExitRules | None:
+    """
+    Return the same as the core's rules of exit values.
+    """
+    if exits is None:
+        return None
+    return ExitRules(
+        requeue=exits.requeue,
+        exclude=exits.exclude,
+        success=exits.success,
+        requeue_max=exits.most,
+    )
+
+
+def spec_of(ask: Ask, *, is_held: bool = False) -> JobSpec:
+    """
+    Return what a job asks for as the core takes it.
+    """
+    return JobSpec(
+        user=ask.user,
+        queue=ask.queue,
+        tasks_min=ask.tasks_min,
+        tasks_max=ask.tasks_max,
+        resreq=resreq_of(ask),
+        is_exclusive=ask.is_exclusive,
+        user_priority=ask.priority,
+        hold=is_held,
+        dependency_text=condition_of(ask.depends),
+        begin_us=ask.begin_us or None,
+        rerunnable=ask.is_rerunnable,
+        hosts=tuple(HostChoice(host=name, preference=wish) for name, wish in ask.hosts.items()),
+        run_limit_us=ask.run_limit_us,
+        deadline_us=ask.deadline_us,
+        exits=exits_of(ask.exits),
+    )
+
+
+def names_of(wishes: dict[str, int] | tuple[str, ...]) -> NameList | None:
+    """
+    Return names with how much each is preferred as a list, None for none.
+    """
+    found = dict.fromkeys(wishes, 0) if isinstance(wishes, tuple) else wishes
+    words = [f"{name}+{wish}" for name, wish in found.items()]
+    return parse_names(" ".join(words)) if words else None
 
 
 def scope_of(names: tuple[str, ...] | None, *, is_each: bool) -> Scope | None:
@@ -179,10 +234,17 @@ class Pair:
             limits=QueueLimits(**bounds) if is_bound else None,
             user_priority_max=queue.priority_max,
             allows_exclusive=True,
-            preemptible_queues=parse_names(" ".join(queue.preys)) if queue.preys else None,
-            preemptible_by=(
-                parse_names(" ".join(queue.preemptible_by)) if queue.preemptible_by else None
+            preemptible_queues=names_of({each: queue.wishes.get(each, 0) for each in queue.preys}),
+            preemptible_by=names_of(queue.preemptible_by),
+            preempt_policy=(
+                PreemptPolicy.LEAST_RUN_TIME
+                if queue.by_run_time
+                else PreemptPolicy.LOWEST_PRIORITY
             ),
+            on_preempt=OnPreempt(queue.on_preempt),
+            hosts=names_of(queue.hosts or {}),
+            run_limit_default_us=queue.run_limit_us,
+            exits=exits_of(queue.exits),
         )
         self.tell(DefineQueue(queue=queue.name, spec=spec))
         self.model.queues[queue.name] = queue
@@ -252,19 +314,7 @@ class Pair:
         """
         Submit a job; what a bound can never hold is refused by both.
         """
-        spec = JobSpec(
-            user=ask.user,
-            queue=ask.queue,
-            tasks_min=ask.tasks_min,
-            tasks_max=ask.tasks_max,
-            resreq=resreq_of(ask),
-            is_exclusive=ask.is_exclusive,
-            user_priority=ask.priority,
-            hold=is_held,
-            dependency_text=condition_of(ask.depends),
-            begin_us=ask.begin_us or None,
-            rerunnable=ask.is_rerunnable,
-        )
+        spec = spec_of(ask, is_held=is_held)
         refused = self._refused(SubmitJob(spec=spec), ask.user)
         assert is_over(self.model, ask) == (refused is not None), refused
         if refused is None:
@@ -294,16 +344,38 @@ class Pair:
         given = {"to": "top" if more["to_top"] else "bottom"} if kind == "move" else more
         command = commands[kind].model_validate({"job_id": str(job.number), **given})
         refused = self._refused(command, job.ask.user)
-        is_refused = kind == "switch" and is_over(self.model, job.ask, more["queue"])
+        is_refused = kind == "switch" and self._may_not_switch(job, more["queue"])
         assert is_refused == (refused is not None), refused
         if is_refused:
             return
         if kind == "kill":
             job.is_unwanted = True
         elif kind == "requeue":
-            job.back_why = "command"
+            job.back_why, job.is_back_held = "command", more.get("hold", False)
         else:
             getattr(self.model, kind)(job, **more)
+
+    def _may_not_switch(self, job: Job, name: str) -> bool:
+        own = self.model.queues[name].hosts
+        where = set() if job.got is None else set(job.got.tasks)
+        is_elsewhere = own is not None and not where <= set(own)
+        return job.queue != name and (is_elsewhere or is_over(self.model, job.ask, name))
+
+    def modify(self, job: Job, ask: Ask) -> None:
+        """
+        Ask for something else; what a bound can never hold is refused by both.
+        """
+        record = self.record(job)
+        spec = spec_of(replace(ask, queue=job.queue), is_held=record.spec.hold)
+        refused = self._refused(ModifyJob(job_id=str(job.number), spec=spec), job.ask.user)
+        is_changed = spec_of(replace(job.ask, queue=job.queue), is_held=record.spec.hold) != spec
+        where = {} if job.got is None else job.got.tasks
+        hosts = [self.model.hosts[host] for host in where]
+        is_lacking = any(name not in host.totals for host in hosts for name in ask.needs)
+        is_refused = is_changed and (is_lacking or is_over(self.model, ask, job.queue))
+        assert is_refused == (refused is not None), refused
+        if refused is None:
+            self.model.modify(job, ask)
 
     # -- hosts
 
@@ -390,6 +462,23 @@ class Pair:
             is_again = self.engine.core.is_cut_short
         self.is_alike = True
 
+    def sleep(self, seconds: int) -> None:
+        """
+        Let time pass in which nothing happens: where no moment was waited for, the next session
+        decides nothing.
+        """
+        # Behind a job that was tried, a dispatch may have given it one more reason to wait.
+        before = -1
+        while before != self.engine.position:
+            before = self.engine.position
+            self.session()
+        moment = self.engine.core.next_wakeup(self.model.now_us)
+        self.model.now_us += seconds * SECOND_US
+        if moment is None or moment > self.model.now_us:
+            made = self.engine.hold_session(self.model.now_us)
+            assert [] == made, made
+            assert [] == self.model.session()
+
     def _decision(self, stamped: Stamped) -> Decision:
         event = stamped.event
         if not stamped.stream.startswith("job:"):
@@ -403,7 +492,7 @@ class Pair:
         if isinstance(event, JobResumeOrdered):
             return ("resume", job)
         if isinstance(event, JobKillOrdered):
-            return ("kill", job)
+            return ("kill", job, event.why)
         if isinstance(event, JobEnded):
             return ("ended", job, event.why)
         if isinstance(event, JobRequeued):
@@ -453,11 +542,12 @@ class Pair:
         was_alike, self.is_alike = self.is_alike, False
         expected = {job.number: job.state for job in model.jobs.values()}
         found = {job.number: job.state.value for job in state.stored.jobs.values()}
-        assert expected == found
+        assert expected == found, f"expected {expected}\nfound {found}"
         live = {job.number for job in state.stored.jobs.values() if job.state in LIVE}
         assert live == {job.number for job in model.live()}
         for number, host in enumerate(model.hosts.values()):
-            assert free_of(model, host) == self._free(number, host), host
+            expected, found = free_of(model, host), self._free(number, host)
+            assert expected == found, f"{host}\nexpected {expected}\nfound {found}"
         for name, shared in model.shared.items():
             charged = sum(
                 job.got.shared.get(name, 0)
@@ -465,7 +555,8 @@ class Pair:
                 if job.got and not (job.aside and shared.is_released)
             )
             assert charged == state.capacity.pools.by_name[name][0].charged, name
-        assert charges_of(model) == self._charges()
+        expected, found = charges_of(model), self._charges()
+        assert expected == found, f"expected {expected}\nfound {found}"
         self.is_alike = was_alike
 
     def _free(self, number: int, host: Host) -> dict[str, int]:

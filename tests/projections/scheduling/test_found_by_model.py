@@ -7,13 +7,16 @@ from __future__ import annotations
 import pytest
 
 from domain.commands import (
+    DefineQueue,
     DefineUser,
     MarkUnreachable,
+    ModifyJob,
     RequeueJob,
     ResumeJob,
     StopJob,
     WorkerReport,
 )
+from domain.errors import Refused
 from domain.jobs import ExitRules
 from domain.users import UserSpec
 from projections.scheduling.core import Core
@@ -214,3 +217,122 @@ def test_a_killed_job_does_not_come_back(scenario: Scenario, is_ordered: bool) -
 
     assert scenario.session() == []
     assert {"A": "EXIT", "B": "EXIT"} == scenario.states()
+
+
+# -- started jobs, changed
+
+
+def changed(scenario: Scenario, name: str, **changes: object) -> None:
+    """
+    Ask for other contents of a job.
+    """
+    spec = scenario.job(name).spec.model_copy(update=changes)
+    scenario.command(ModifyJob(job_id=scenario.ids[name], spec=spec))
+
+
+def test_a_started_job_cannot_reserve_what_its_host_does_not_have(scenario: Scenario) -> None:
+    """
+    There is nothing to charge; it is refused by the host's name, and nothing has changed.
+    """
+    scenario.hosts("h1 slots=1", "h2 slots=1 mem_mb=100")
+    scenario.jobs("A")
+    scenario.session()
+
+    with pytest.raises(Refused, match="must reserve what h1 has"):
+        changed(scenario, "A", resreq=("rusage[mem=50]",))
+
+    assert scenario.session() == []
+
+
+def test_a_victim_that_is_changed_goes_on_like_any_other(high_and_low: Scenario) -> None:
+    """
+    It is still stopped, and is charged for its other amounts what a victim is charged.
+    """
+    scenario = high_and_low
+    scenario.hosts("h1 slots=1 mem_mb=100")
+    limit(scenario, "few", mem=60_000 * 1024)
+    scenario.submit("A", queue="lo", resreq=("rusage[mem=50]",))
+    scenario.session()
+    scenario.jobs("B queue=hi")
+    scenario.session()
+    scenario.suspended("A")
+    changed(scenario, "A", resreq=("rusage[mem=20]",))
+    again = Core.restore(scenario.core.snapshot(), plain=scenario.state.is_plain)
+    assert again.state.limits.in_use() == scenario.state.limits.in_use()
+    scenario.session()
+    scenario.finish("B")
+
+    assert ["A resume ordered on h1"] == scenario.session()
+
+
+# -- moments
+
+
+def test_ends_at_limits_are_ordered_by_their_moments_alone(scenario: Scenario) -> None:
+    """
+    That a job was looked at when it could begin, or wasn't since no session was held, leaves no
+    trace: a core that was restored decides in the same order.
+    """
+    now_us = scenario.now_us
+    scenario.hosts("h1 slots=0")
+    scenario.submit("A", begin_us=now_us + 10 * SECOND_US, deadline_us=now_us + 100 * SECOND_US)
+    scenario.submit("B", deadline_us=now_us + 90 * SECOND_US)
+    scenario.pass_time(20)
+    scenario.session()
+    scenario.pass_time(100)
+    again = Core.restore(scenario.core.snapshot(), plain=scenario.state.is_plain)
+
+    assert ["B ended: TERM_DEADLINE", "A ended: TERM_DEADLINE"] == scenario.session()
+    ended = [each.stream for each in again.session(scenario.now_us) if each.stream != "session"]
+    assert [scenario.job(name).stream for name in "BA"] == ended
+
+
+def test_it_is_told_when_a_job_has_become_too_late(scenario: Scenario) -> None:
+    """
+    That moment is waited for: no other has to come by for the job to learn of it.
+    """
+    scenario.hosts("h1 slots=0")
+    deadline_us = scenario.now_us + 100 * SECOND_US
+    scenario.submit("A", deadline_us=deadline_us, run_limit_us=60 * SECOND_US)
+    scenario.session()
+    assert "never: slots short on h1" == scenario.reasons("A")
+    wakeup_us = scenario.core.next_wakeup(scenario.now_us)
+    assert wakeup_us == deadline_us - 60 * SECOND_US + 1
+
+    scenario.pass_time(41)
+    scenario.session()
+
+    assert "never: JOB_MISS_DEADLINE" == scenario.reasons("A")
+
+
+def test_a_queues_other_run_limit_ends_jobs_that_run(scenario: Scenario) -> None:
+    """
+    What holds for a job is looked up when it is needed; so its moment must be.
+    """
+    scenario.hosts("h1 slots=1")
+    scenario.jobs("A")
+    scenario.session()
+    spec = scenario.state.stored.queues["normal"].spec
+    short = spec.model_copy(update={"run_limit_default_us": 60 * SECOND_US})
+    scenario.command(DefineQueue(queue="normal", spec=short))
+    scenario.pass_time(60)
+
+    assert ["A kill ordered on h1: TERM_RUNLIMIT"] == scenario.session()
+
+
+def test_a_run_limit_holds_though_contact_was_lost_meanwhile(scenario: Scenario) -> None:
+    """
+    While nobody knows whether the job runs its clock stands; its moment comes that much later.
+    """
+    scenario.hosts("h1 slots=1")
+    scenario.submit("A", run_limit_us=60 * SECOND_US)
+    scenario.session()
+    scenario.command(MarkUnreachable(worker="h1", incarnation=1, silent_us=SECOND_US), actor="")
+    scenario.pass_time(60)
+    assert scenario.session() == []
+    scenario.command(WorkerReport(worker="h1", incarnation=1), actor="")
+
+    assert scenario.session() == []
+    scenario.pass_time(60)
+
+    assert ["A kill ordered on h1: TERM_RUNLIMIT"] == scenario.session()

@@ -29,7 +29,7 @@ from projections.scheduling.limits import Limits
 from replay.engine import Engine
 from tests.builders import MB_MILLI, SECOND_US
 from tests.examples import examples
-from tests.model import LIVE, MILLI, Ask, Host, Job, Limit, Need, Queue, Rules
+from tests.model import LIVE, MILLI, Ask, Exits, Host, Job, Limit, Need, Queue, Rules
 from tests.projections.scheduling.modelled import GRACE_US, Pair
 
 EXAMPLES = int(os.environ.get("XCE_MODEL_EXAMPLES", str(examples(150))))
@@ -64,6 +64,7 @@ PERS = st.sampled_from(["task", "host"])
 MEMORY = st.builds(Need, st.sampled_from([50, 90, 150]).map(lambda mb: mb * MB_MILLI), PERS)
 SCRATCH = st.builds(Need, st.sampled_from([MILLI, 2 * MILLI]), PERS)
 LICENCES = st.builds(Need, st.sampled_from([MILLI, 2 * MILLI]), st.sampled_from(["job", "task"]))
+HOST_NEEDS = st.fixed_dictionaries({}, optional={MEM: MEMORY, "scratch": SCRATCH})
 NEEDS = st.one_of(
     st.just({}),
     st.just({}),
@@ -92,7 +93,25 @@ RULES = st.builds(
     chain=st.sampled_from([("parjob", "fill"), ("fill",), ("parjob",)]),
     grace_us=st.just(GRACE_US),
     released=st.sampled_from([(), (), (MEM,)]),
+    delay_us=st.sampled_from([0, 0, 0, 0, 60 * SECOND_US]),
+    times_max=st.sampled_from([None, None, None, 1]),
+    no_interval_us=st.sampled_from([0, 0, 0, 100 * SECOND_US]),
+    no_run_us=st.sampled_from([0, 0, 0, 150 * SECOND_US]),
+    no_finish_us=st.sampled_from([0, 0, 0, 150 * SECOND_US]),
 )
+EXITS = st.builds(
+    Exits,
+    requeue=st.sampled_from([(), (99,), (1, 99)]),
+    exclude=st.sampled_from([(), (98,)]),
+    success=st.sampled_from([(), (5,), (99,)]),
+    most=st.sampled_from([None, None, 0, 1, 2]),
+)
+EXIT_CODES = st.sampled_from([0, 0, 1, 5, 98, 99])
+TIMES = st.sampled_from([30, 100, 300, 900]).map(SECOND_US.__mul__)
+SOME_HOSTS = st.dictionaries(
+    st.sampled_from(["h0", "h1", "h2", "h3"]), st.integers(0, 2), min_size=1, max_size=2
+)
+WAYS = st.sampled_from(["suspend", "suspend", "kill", "requeue"])
 BOUNDS = st.sampled_from([None, None, 0, 1, 2, 3, 5])
 AMOUNTS = st.one_of(
     st.tuples(st.sampled_from(["jobs", "slots", "tasks"]), st.integers(0, 4).map(MILLI.__mul__)),
@@ -180,6 +199,40 @@ class Twice(RuleBasedStateMachine):
         self.pair.submit(ask, is_held=False)
         self.session()
 
+    @rule(ask=ASKS, run_limit=st.none() | TIMES, deadline=st.none() | TIMES)
+    def submit_for_a_time(self, ask: Ask, run_limit: int | None, deadline: int | None) -> None:
+        ask.run_limit_us = run_limit
+        ask.deadline_us = None if deadline is None else self.pair.model.now_us + deadline
+        self.pair.submit(ask, is_held=False)
+        self.session()
+
+    @rule(ask=ASKS, exits=EXITS)
+    def submit_with_exits(self, ask: Ask, exits: Exits) -> None:
+        ask.exits = exits
+        self.pair.submit(ask, is_held=False)
+        self.session()
+
+    @rule(ask=ASKS, hosts=SOME_HOSTS)
+    def submit_to_hosts(self, ask: Ask, hosts: dict[str, int]) -> None:
+        ask.hosts = {name: wish for name, wish in hosts.items() if name in self.pair.model.hosts}
+        self.pair.submit(ask, is_held=False)
+
+    @rule(pick=ANY, ask=ASKS)
+    def modify(self, pick: int, ask: Ask) -> None:
+        jobs = self.jobs("PEND", "PSUSP")
+        if jobs:
+            job = jobs[pick % len(jobs)]
+            self.pair.modify(job, replace(ask, user=job.ask.user, queue=job.ask.queue))
+
+    @rule(pick=ANY, needs=HOST_NEEDS, run_limit=st.none() | TIMES)
+    def modify_started(self, pick: int, needs: dict[str, Need], run_limit: int | None) -> None:
+        jobs = [
+            job for job in self.jobs(*LIVE) if not {"lic", "tok"} & set(job.ask.needs)
+        ]
+        if jobs:
+            job = jobs[pick % len(jobs)]
+            self.pair.modify(job, replace(job.ask, needs=needs, run_limit_us=run_limit))
+
     @rule(pick=ANY)
     def hold(self, pick: int) -> None:
         self.on_job(pick, "hold", "PEND")
@@ -195,11 +248,11 @@ class Twice(RuleBasedStateMachine):
         if jobs:
             self.pair.command("kill", jobs[pick % len(jobs)])
 
-    @rule(pick=ANY)
-    def requeue(self, pick: int) -> None:
+    @rule(pick=ANY, hold=st.integers(0, 3))
+    def requeue(self, pick: int, hold: int) -> None:
         jobs = [job for job in self.jobs("RUN", "USUSP", "SSUSP") if not job.back_why]
         if jobs:
-            self.pair.command("requeue", jobs[pick % len(jobs)])
+            self.pair.command("requeue", jobs[pick % len(jobs)], hold=hold == 3)
 
     @rule(pick=ANY)
     def stop(self, pick: int) -> None:
@@ -231,6 +284,27 @@ class Twice(RuleBasedStateMachine):
     def turn_queue(self, name: str, is_active: bool, most: int | None) -> None:
         queue = self.pair.model.queues[name]
         self.pair.queue(replace(queue, is_active=is_active, priority_max=most))
+
+    @rule(name=QUEUE_NAMES, hosts=st.none() | SOME_HOSTS, run_limit=st.none() | TIMES)
+    def describe_queue(
+        self, name: str, hosts: dict[str, int] | None, run_limit: int | None
+    ) -> None:
+        queue = self.pair.model.queues[name]
+        self.pair.queue(replace(queue, hosts=hosts, run_limit_us=run_limit))
+
+    @rule(
+        name=QUEUE_NAMES,
+        way=WAYS,
+        by_run_time=st.booleans(),
+        wishes=st.dictionaries(st.sampled_from(["lo", "mid"]), st.integers(0, 2)),
+        exits=st.none() | EXITS,
+    )
+    def preempt_otherwise(
+        self, name: str, way: str, by_run_time: bool, wishes: dict[str, int], exits: Exits | None
+    ) -> None:
+        queue = self.pair.model.queues[name]
+        changed = replace(queue, on_preempt=way, by_run_time=by_run_time, wishes=wishes)
+        self.pair.queue(replace(changed, exits=exits))
 
     @rule(user=USERS, slots=BOUNDS)
     def bound_user(self, user: str, slots: int | None) -> None:
@@ -307,16 +381,20 @@ class Twice(RuleBasedStateMachine):
             self.pair.confirm(job)
         self.session()
 
-    @rule(pick=ANY, exit_code=st.sampled_from([0, 0, 1]))
+    @rule(pick=ANY, exit_code=EXIT_CODES)
     def finish(self, pick: int, exit_code: int) -> None:
         jobs = self.jobs(*LIVE)
         if jobs:
             self.pair.finish(jobs[pick % len(jobs)], exit_code)
 
-    @rule(pick=ANY)
-    def finish_and_decide(self, pick: int) -> None:
-        self.finish(pick, 0)
+    @rule(pick=ANY, exit_code=EXIT_CODES)
+    def finish_and_decide(self, pick: int, exit_code: int) -> None:
+        self.finish(pick, exit_code)
         self.session()
+
+    @rule(seconds=st.sampled_from([1, 50, 200, 600]))
+    def sleep(self, seconds: int) -> None:
+        self.pair.sleep(seconds)
 
     @rule(seconds=st.sampled_from([1, 50, 200, 600]))
     def pass_time(self, seconds: int) -> None:

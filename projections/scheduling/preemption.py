@@ -272,6 +272,8 @@ class Preemption:
             ends = self._state.queue_of(victim).spec.on_preempt is not OnPreempt.SUSPEND
             relief.give_all(victim, is_ended=ends)
         ground = ground_of(self._state, relief, host)
+        # It may be budgets that keep the job from starting, and nobody gives back any of them.
+        ground.differs_in_budgets = True
         try:
             outcome = self._runner.place_on(ground, request, self._state.settings().allocators)
         except InvariantBroken:

@@ -18,6 +18,7 @@ from domain.commands import (
 )
 from domain.errors import Refused
 from domain.jobs import ExitRules
+from domain.queues import QueueLimits
 from domain.users import UserSpec
 from projections.scheduling.core import Core
 from projections.scheduling.status import why_waiting
@@ -217,6 +218,20 @@ def test_a_killed_job_does_not_come_back(scenario: Scenario, is_ordered: bool) -
 
     assert scenario.session() == []
     assert {"A": "EXIT", "B": "EXIT"} == scenario.states()
+
+
+def test_nobody_is_stopped_for_a_queue_that_has_as_many_jobs_as_it_may(scenario: Scenario) -> None:
+    """
+    No victim is of that queue, so none gives back anything of what the job is short of.
+    """
+    queues(scenario, "hi 90 >all", limits=QueueLimits(jobs=1))
+    queues(scenario, "lo 10 <all")
+    scenario.hosts("h1 slots=3")
+    running(scenario, "A queue=lo", "B queue=hi")
+    scenario.jobs("C queue=hi")
+
+    assert stops(scenario) == []
+    assert "RES_LIMIT" in scenario.reasons("C")
 
 
 # -- started jobs, changed

@@ -34,6 +34,7 @@ from domain.events.jobs import (
 )
 from domain.events.workers import JobUsage
 from domain.resources import ResourceScope
+from domain.thresholds import parse_thresholds
 from domain.units import MINUTE_US
 from domain.workers import HostSettings
 from projections.scheduling.plugins import Plugins
@@ -83,6 +84,8 @@ ONLY_OF_RUNNING: Final = (
 )  # fmt: skip
 
 PREEMPTED: Final = ("preemption", "preempt", "system")
+
+TOO_BUSY: Final = (Amount(resource="r1m", milli=2_000),)
 
 NOBODY: Final = "999999999"
 """The id of a job that isn't there, for which others were once suspended."""
@@ -168,9 +171,15 @@ class CoreTrial(CoreActs):
             self.run({"id": f"_on {join.worker}", "alloc": {join.worker: 1}, "x": True})
         elif status == "closed_Full":
             self.run({"id": f"_on {join.worker}", "alloc": {join.worker: join.slots}})
-        elif status not in ("ok", *CONFIGURED):
+        elif status == "closed_LIM":
+            self._command(WorkerReport(worker=join.worker, incarnation=1, is_blind=True))
+        elif status not in ("ok", "closed_Busy", *CONFIGURED):
             raise NotYet(f"hosts that are {status}")
         settings = host_settings_of(host)
+        if status == "closed_Busy" and not settings.thresholds:
+            # The vector doesn't say by which index.
+            self._command(WorkerReport(worker=join.worker, incarnation=1, load=TOO_BUSY))
+            settings = settings.model_copy(update={"thresholds": parse_thresholds("r1m=1")})
         if settings != HostSettings():
             self._command(ConfigureWorker(worker=join.worker, settings=settings))
 

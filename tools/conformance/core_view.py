@@ -35,6 +35,7 @@ SHOWN: Final = {
     "exclusive": "closed_Excl",
     "locked": "closed_Lock",
     "busy": "closed_Busy",
+    "blind": "closed_LIM",
 }
 """Our words for why a host takes no jobs -> LSF's."""
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from domain.allocations import Allocation, HostRun
+from domain.allocations import Allocation, HostRun, Instances
 from domain.errors import InvariantBroken
 from domain.reasons import ReasonCode
 from domain.resources import ResourceDescriptor
@@ -22,74 +22,15 @@ from projections.scheduling.load_bounds import HostBounds
 from projections.scheduling.placement.selecting import Selector
 from projections.scheduling.pools import Pools
 from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
+from projections.scheduling.resource_column import NOTHING_REPORTED, ResourceColumn
 from projections.scheduling.unit_shares import UnitShares
 
 Column = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-NOTHING_REPORTED = -1
-
 TOUCHED_MAX = 4_096
 FEW_TOUCHES = 64
 """More touched hosts are no quicker to look at than all hosts of a middling cluster."""
-
-
-class ResourceColumn:
-    """
-    Hold one resource over all hosts.
-
-    For a real resource (the operating system measures it): available = max(0, min(reported -
-    unused, total - charged)), and the total where nothing is reported; unused is the sum over jobs
-    of max(0, reserved - actual). For a virtual one: total - charged.
-    """
-
-    __slots__ = ("available", "charged", "is_real", "present", "reported", "total", "unused")
-
-    def __init__(self, hosts: int) -> None:
-        self.total: Column = np.zeros(hosts, np.int64)
-        self.charged: Column = np.zeros(hosts, np.int64)
-        self.unused: Column = np.zeros(hosts, np.int64)
-        self.reported: Column = np.full(hosts, NOTHING_REPORTED, np.int64)
-        self.available: Column = np.zeros(hosts, np.int64)
-        self.is_real: Mask = np.zeros(hosts, np.bool_)
-        self.present: Mask = np.zeros(hosts, np.bool_)
-
-    def grow(self, hosts: int) -> None:
-        """
-        Make room for more hosts.
-        """
-        more = hosts - len(self.total)
-        for name in ("total", "charged", "unused", "available"):
-            setattr(self, name, np.append(getattr(self, name), np.zeros(more, np.int64)))
-        self.reported = np.append(self.reported, np.full(more, NOTHING_REPORTED, np.int64))
-        self.is_real = np.append(self.is_real, np.zeros(more, np.bool_))
-        self.present = np.append(self.present, np.zeros(more, np.bool_))
-
-    def relieved(self, charged: Column, unused: Column) -> Column:
-        """
-        Return what would be available if so much less were charged, and so much less unused.
-        """
-        left = self.total - self.charged + charged
-        measured = np.where(
-            self.is_real & (self.reported != NOTHING_REPORTED),
-            np.minimum(self.reported - self.unused + unused, left),
-            left,
-        )
-        return np.maximum(measured, 0)
-
-    def settle(self, first: int, stop: int) -> None:
-        """
-        Work out again what is available on the hosts from first up to stop.
-        """
-        span = slice(first, stop)
-        left = self.total[span] - self.charged[span]
-        reported = self.reported[span]
-        measured = np.where(
-            self.is_real[span] & (reported != NOTHING_REPORTED),
-            np.minimum(reported - self.unused[span], left),
-            left,
-        )
-        self.available[span] = np.maximum(measured, 0)
 
 
 class Capacity:
@@ -371,6 +312,8 @@ class Capacity:
             column = self.resources[name]
             if column.total[number] - column.charged[number] < charged:
                 return False
+        if not self.units_are_free(job):
+            return False
         pools = self.pools.by_name
         return all(
             pools[each.resource][each.pool].left >= each.milli
@@ -378,7 +321,29 @@ class Capacity:
             if each.resource in self.released and each.pool < len(pools.get(each.resource, ()))
         )
 
+    def units_are_free(self, job: JobRecord) -> bool:
+        """
+        Say whether the very units that a stopped job gave back are free again.
+        """
+        return all(
+            self.units.are_free(number, instances, self.hosts)
+            for number, instances in self._released_units(job)
+        )
+
+    def _released_units(self, job: JobRecord) -> list[tuple[int, Instances]]:
+        """
+        Return (host, units) of what a job gives back of named units when it is stopped.
+        """
+        return [
+            (run.first, instances)
+            for run in (job.allocation.runs if job.allocation else ())
+            for instances in run.instances
+            if instances.resource in self.released
+        ]
+
     def _charge_released(self, job: JobRecord, sign: int) -> None:
+        for number, instances in self._released_units(job):
+            self.units.charge(number, instances, sign)
         for number, name, charged, unused in self.released_by(job):
             column = self.resources[name]
             column.charged[number] += sign * charged
@@ -392,18 +357,17 @@ class Capacity:
         self.changed += 1
 
     def released_by(
-        self, job: JobRecord, *, everything: bool = False, with_units: bool = False
+        self, job: JobRecord, *, everything: bool = False
     ) -> list[tuple[int, str, int, int]]:
         """
         Return (host, resource, charged, unused) of what a job gives back when it is stopped for
-        another, or of everything; what has named units stays its own, unless they are wanted too.
+        another, or of everything.
         """
         found = []
         for number, _, _ in job.allocation.shares() if job.allocation else ():
             seen = job.actual.get(number, {})
             for name, reserved in reserved_on(job, number).items():
-                is_given = everything or name in self.released
-                if is_given and (with_units or not self.facts[number].units.get(name)):
+                if everything or name in self.released:
                     actual = seen.get(name, 0)
                     found.append((number, name, max(reserved, actual), max(0, reserved - actual)))
         return found

@@ -97,6 +97,8 @@ class Resumption:
             held = relief.charged[name][number] if name in relief.charged else 0
             if column.total[number] - column.charged[number] + held < charged:
                 return False
+        if not capacity.units_are_free(victim):
+            return False
         needs = shared_of(
             each for each in victim.allocation.shared if each.resource in capacity.released
         )

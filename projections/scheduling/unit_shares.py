@@ -88,6 +88,20 @@ class UnitShares:
             del self.used[key]
         self._settle(number, instances.resource)
 
+    def are_free(self, number: int, instances: Instances, hosts: int) -> bool:
+        """
+        Say whether units of a host have what is asked of each; those that it doesn't have any more
+        are no obstacle.
+        """
+        if instances.resource not in self:
+            return True
+        free = self.free(instances.resource, hosts)
+        places = [
+            (self.place_of(number, instances.resource, unit), milli)
+            for unit, milli in shares_in(instances)
+        ]
+        return all(place is None or free[number, place] >= milli for place, milli in places)
+
     def free(self, name: str, hosts: int, *, is_empty: bool = False) -> Shares:
         """
         Return what each unit has left, or would have if nobody ran, a row for each host.

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from domain.allocations import HostRun, SharedAmount
+from domain.allocations import Allocation, HostRun, SharedAmount
 from projections.scheduling.budgets import Budget
 from projections.scheduling.capacity import Capacity, Column, Mask
 from projections.scheduling.records import JobRecord
@@ -97,9 +97,8 @@ class Relief:
         capacity, allocation = self._capacity, job.allocation
         if allocation is None:
             return
-        if is_ended:
-            self.units += [run for run in allocation.runs if run.instances]
-        released = capacity.released_by(job, everything=is_ended, with_units=is_ended)
+        self._give_units(allocation, is_ended=is_ended, given=given)
+        released = capacity.released_by(job, everything=is_ended)
         for number, name, charged, unused in released:
             if name not in given:
                 self._add(name, number, charged, unused)
@@ -110,6 +109,22 @@ class Relief:
             if is_ended or not budget.rule.counts_preempted:
                 taken = capacity.limits.taken_of(budget.rule, allocation.runs, allocation.shared)
                 self.headroom.append((budget, taken))
+
+    def _give_units(
+        self, allocation: Allocation, *, is_ended: bool, given: frozenset[str]
+    ) -> None:
+        """
+        Give back the named units of a job, but for those that it gave back already.
+        """
+        for run in allocation.runs:
+            instances = tuple(
+                each
+                for each in run.instances
+                if each.resource not in given
+                and (is_ended or each.resource in self._capacity.released)
+            )
+            if instances:
+                self.units.append(run.model_copy(update={"instances": instances}))
 
     def take_slots(self, slots: Column) -> None:
         """

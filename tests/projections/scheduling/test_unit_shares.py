@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.commands import DefineResource
 from domain.name_lists import parse_names
 from domain.preemption import OnPreempt
+from domain.resources import ResourceDescriptor, ResourceLayer
 from domain.resreq.syntax import Per
 from projections.scheduling.core import Core
 from projections.scheduling.derived import derived
@@ -21,7 +23,7 @@ from projections.scheduling.request import HostNeed
 from projections.scheduling.unit_shares import UnitShares, shares_in, usable_milli
 from tests.builders import a_host
 from tests.examples import examples
-from tests.projections.scheduling.preempting import queues
+from tests.projections.scheduling.preempting import queues, stops
 from tests.scenario import Scenario
 
 
@@ -139,6 +141,44 @@ def test_a_victim_that_ends_gives_back_its_units() -> None:
 
 AMOUNTS = st.sampled_from([100, 250, 300, 400, 500, 600, 700, 1000, 1100, 1500, 2000, 2400])
 ROWS = st.lists(st.sampled_from([0, 100, 300, 400, 600, 1000, 1000]), min_size=1, max_size=4)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("release", [False, True])
+def test_a_stopped_victim_gives_back_its_units_where_they_are_declared_so(
+    release: bool, *, plain: bool
+) -> None:
+    """
+    It goes on only when the very units that its process knows are free again.
+    """
+    scenario = scenario_of(2, plain=plain)
+    descriptor = ResourceDescriptor(
+        name="gpu", layer=ResourceLayer.INSTANCE, is_consumable=True, release_on_suspend=release
+    )
+    scenario.command(DefineResource(descriptor=descriptor))
+    queues(scenario, "hi 90 >lo", "lo 10 <all")
+    scenario.submit("V", queue="lo", resreq=("rusage[gpu=1]",))
+    scenario.submit("W", queue="lo", resreq=("rusage[gpu=1]",))
+    scenario.session()
+    scenario.start("V", "W")
+    scenario.pass_time(1)
+    scenario.submit("A", queue="hi", resreq=("rusage[gpu=1]",))
+    assert (["W"] if release else []) == stops(scenario)
+    if not release:
+        return
+    scenario.suspended("W")
+    scenario.core = Core.restore(scenario.core.snapshot(), scenario.core.plugins, plain=plain)
+    scenario.session()
+    assert shares(scenario, "W") == shares(scenario, "A")
+    scenario.start("A")
+    scenario.finish("V")
+    # The other unit is free now, but W's process knows its own.
+    assert [] == [words for words in scenario.session() if "resume" in words]
+    scenario.finish("A")
+    assert ["W resume ordered on h1"] == scenario.session()
+    scenario.resumed("W")
+    restored = Core.restore(scenario.core.snapshot(), scenario.core.plugins, plain=plain)
+    assert derived(restored.state) == derived(scenario.state)
 
 
 def most_tasks(row: list[int], milli: int) -> int:

@@ -164,6 +164,18 @@ def show_memory(milli: int) -> str:
     return f"{show_milli(milli)}KB"
 
 
+def show_memory_rounded(milli: int) -> str:
+    """
+    Return thousandths of a KiB for people, rounded down to a tenth: 22947582000 is "21.8GB".
+    """
+    for unit in reversed(MemoryUnit):
+        tenths = milli * 10 // (unit.kib * MILLI)
+        if tenths >= 10:
+            whole, rest = divmod(tenths, 10)
+            return f"{whole}.{rest}{unit.value}" if rest else f"{whole}{unit.value}"
+    return f"{show_milli(milli)}KB"
+
+
 def parse_duration_us(text: str, *, field: str = "duration") -> int:
     """
     Return a duration: a number of minutes, or one that ends in h, m or s.

@@ -40,8 +40,11 @@ K = Kind
 RULES: Final[dict[tuple[str, str], Kind]] = {
     ("ClusterSettings", "default_project"): K.PROJECT,
     ("CommandRefused", "subject"): K.WORDS,
+    ("CommandRefused", "rule"): K.MIXED,
     ("CommandRefused", "value"): K.DROPPED,
     ("AccessDenied", "subject"): K.WORDS,
+    ("AccessDenied", "rule"): K.MIXED,
+    ("AccessDenied", "value"): K.DROPPED,
     ("Condition", "message"): K.DROPPED,
     ("Document", "text"): K.MIXED,
     ("Fairshare", "shares"): K.PERSON,
@@ -124,14 +127,14 @@ KEYS: Final[dict[tuple[str, str], Kind]] = {
 """The same for the keys of mappings."""
 
 OPEN: Final[dict[str, str]] = {
-    "AccessDenied": "action",
+    "AccessDenied": "action field",
     "Allocation": "allocator",
     "Amount": "resource",
     "ArrayRecord": "elements",
     "Attribute": "name value",
     "BackfillReservation": "policy",
     "ClusterSettings": "name default_queue picker allocators",
-    "CommandRefused": "command field rule",
+    "CommandRefused": "command field",
     "Compound": "same",
     "Defined": "name",
     "EnvironmentVariable": "name value",

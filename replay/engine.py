@@ -256,18 +256,15 @@ class Engine:
         """
         fields = error.fields()
         name = str(getattr(command, "what", type(command).__name__))
-        subject = _subject(command)
+        said = {
+            "subject": _subject(command),
+            "field": str(fields.get("field", fields.get("what", "")))[:1024],
+            "rule": str(fields.get("rule", ""))[:1024],
+            "value": str(fields.get("value", ""))[:256],
+        }
+        event: Event = CommandRefused(command=name, **said)
         if isinstance(error, Denied):
-            denied = AccessDenied(action=name, subject=subject)
-            self._take([(REFUSALS, denied)], actor=actor, cause="", now_us=now_us)
-            return
-        event = CommandRefused(
-            command=name,
-            subject=subject,
-            field=str(fields.get("field", fields.get("what", "")))[:1024],
-            rule=str(fields.get("rule", ""))[:1024],
-            value=str(fields.get("value", ""))[:256],
-        )
+            event = AccessDenied(action=name, **said)
         self._take([(REFUSALS, event)], actor=actor, cause="", now_us=now_us)
 
     def _nothing_changed(self, command: Any) -> Answer:

@@ -28,12 +28,15 @@ class CommandRefused(Event):
 
 class AccessDenied(Event):
     """
-    Say that somebody asked for what they may not do.
+    Say that somebody asked for what they may not do, and by which rule.
     """
 
     TYPE_CODE: ClassVar[str] = "access.denied"
     action: Short
     subject: Short = ""
+    field: Short = ""
+    rule: Short = ""
+    value: Short = ""
 
 
 class ReportIgnored(Event):

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from domain.errors import NotFound, Refused
-from domain.events.refusals import CommandRefused
+from domain.events.refusals import AccessDenied, CommandRefused
 from domain.ids import job_stream, job_stream_of, split_job_id
 from projections.audit.privacy import EVERYTHING, Viewer, is_shown
 from projections.audit.reading import Reading, Row
@@ -144,7 +144,7 @@ class Teller:
         Return the line of an event.
         """
         event = event_of(row["type"], row["payload"])
-        if isinstance(event, CommandRefused):
+        if isinstance(event, CommandRefused | AccessDenied):
             is_private = not self.viewer.may_see(row["actor"])
         text = words(event, self.host_name, is_private=is_private)
         changes = self.reading.rows(

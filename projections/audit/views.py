@@ -124,7 +124,7 @@ COMMANDS_VIEW = View(
         ("object_kind", "job, queue, worker and so on; empty when unknown"),
         ("object", "Job id, queue or host; empty when none"),
         ("outcome", "done, refused or denied"),
-        ("field", "Offending field of a refused command"),
+        ("field", "Offending field of a refused or denied command"),
         ("rule", "Rule that it broke"),
         ("value", "What was given"),
         ("cause", "Command's own id, empty when none"),

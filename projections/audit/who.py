@@ -10,6 +10,13 @@ from dataclasses import dataclass
 from projections.audit.privacy import EVERYTHING, Viewer, is_shown
 from projections.audit.reading import Reading, Row
 from projections.audit.views import COMMANDS
+from projections.audit.wording import amount_words
+
+# What lists of names and amounts are made of, and how the field that holds one ends.
+LISTED_NAME = {"name", "preference", "is_first", "is_excluded"}
+AMOUNT = {"resource", "milli", "basis"}
+BASES = {"absolute": "", "per_processor": "/processor", "percent": "%"}
+LIST_ENDINGS = (".entries", ".names")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +117,43 @@ def _value(text: str | None) -> object:
 
 def change_words(change: dict[str, object]) -> str:
     """
-    Return a change in words: "priority: 30 -> 40".
+    Return a change in words: "priority: 30 -> 40", "users = all ~ann", "amounts = slots=6".
     """
+    field = str(change["field"])
+    for ending in LIST_ENDINGS:
+        field = field.removesuffix(ending)
     if change["old"] is None:
-        return f"{change['field']} = {_shown(change['new'])}"
-    return f"{change['field']}: {_shown(change['old'])} -> {_shown(change['new'])}"
+        return f"{field} = {_shown(change['new'])}"
+    return f"{field}: {_shown(change['old'])} -> {_shown(change['new'])}"
 
 
 def _shown(value: object) -> str:
-    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+    """
+    Return a value as whoever defined it wrote it, as far as it has such a form.
+    """
+    if isinstance(value, str) and value:
+        return value
+    parts = [_part(one) for one in value] if isinstance(value, list) else []
+    if not parts or None in parts:
+        return json.dumps(value, ensure_ascii=False)
+    return " ".join(map(str, parts))
+
+
+def _part(entry: object) -> str | None:
+    """
+    Return one of a list: a text, a listed name, or an amount; None for anything else.
+    """
+    if isinstance(entry, str) and entry:
+        return entry
+    if not isinstance(entry, dict):
+        return None
+    if entry.keys() == LISTED_NAME:
+        wish = f"+{entry['preference']}" if entry["preference"] else ""
+        before, after = "~" * bool(entry["is_excluded"]), "!" * bool(entry["is_first"])
+        return f"{before}{entry['name']}{after}{wish}"
+    if entry.keys() == AMOUNT:
+        ending = BASES.get(str(entry["basis"]), f" {entry['basis']}")
+        # A percentage of memory is no amount of it.
+        kind = "" if entry["basis"] == "percent" else str(entry["resource"])
+        return f"{entry['resource']}={amount_words(kind, int(entry['milli']))}{ending}"
+    return None

@@ -257,12 +257,20 @@ def words(event: Event, host_name: HostName, *, is_private: bool = False) -> str
     if isinstance(event, jobs.JobStartPromised):
         return promise_words(event.reservation, host_name)
     if isinstance(event, refusals.CommandRefused):
-        given = f" (given: {event.value})" if event.value and not is_private else ""
-        return f"refused: {event.command} {event.subject}: {event.field} {event.rule}{given}"
+        asked = f"{event.command} {event.subject}"
+        return f"refused: {asked}: {_broken(event, is_private=is_private)}"
+    if isinstance(event, refusals.AccessDenied) and event.rule:
+        asked = f"{event.action} {event.subject}"
+        return f"denied: {asked}: {_broken(event, is_private=is_private)}"
     known = _WORDS.get(type(event))
     if known is not None:
         return known(event)
     return _generic(event)
+
+
+def _broken(event: refusals.CommandRefused | refusals.AccessDenied, *, is_private: bool) -> str:
+    given = f" (given: {event.value})" if event.value and not is_private else ""
+    return f"{event.field} {event.rule}{given}"
 
 
 def _generic(event: Event) -> str:

@@ -21,6 +21,7 @@ from domain.units import (
     parse_time_us,
     show_duration,
     show_memory,
+    show_memory_rounded,
     show_milli,
     show_time,
 )
@@ -151,3 +152,17 @@ def test_a_time_says_its_offset_and_lies_after_1970(text):
     """
     with pytest.raises(Refused):
         parse_time_us(text)
+
+
+@pytest.mark.parametrize(
+    ("milli", "shown"),
+    [
+        (0, "0KB"), (1, "0.001KB"), (512_000, "512KB"), (1_500_000, "1.4MB"),
+        (22_947_582_000, "21.8GB"), (1024 * 1024 * 1000, "1GB"),
+    ],
+)  # fmt: skip
+def test_memory_for_people_is_rounded_down(milli: int, shown: str) -> None:
+    """
+    Who reads that 21.8GB are free must not be promised more than there is.
+    """
+    assert shown == show_memory_rounded(milli)

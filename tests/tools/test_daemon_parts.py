@@ -20,8 +20,8 @@ from domain.commands import (
     StartScheduler,
     SubmitJob,
 )
-from domain.errors import Conflict, Refused
-from domain.events.refusals import CommandRefused
+from domain.errors import Conflict, Denied, Refused
+from domain.events.refusals import AccessDenied, CommandRefused
 from domain.jobs import JobSpec, Program
 from projections.scheduling.plugins import Plugins
 from replay.engine import Engine
@@ -183,6 +183,21 @@ def test_refusals_beyond_the_rate_are_counted_and_the_count_is_recorded(engine: 
     events = [one.event for one in engine.log.read()]
     rules = [event.rule for event in events if isinstance(event, CommandRefused)]
     assert ["30 refusals before this one were counted, not recorded", "rule"] == rules[-2:]
+
+
+def test_a_denied_access_is_recorded_with_the_rule_that_it_broke(engine: Engine) -> None:
+    """
+    Whoever asks later wants to know why, not only that.
+    """
+    denied = Denied("project", "must be one whose member the user is", "/secret")
+
+    engine.refuse(KillJob(job_id="1"), denied, actor="eve", now_us=2)
+    engine.commit()
+
+    last = [one.event for one in engine.log.read()][-1]
+    assert isinstance(last, AccessDenied)
+    assert ("project", "must be one whose member the user is") == (last.field, last.rule)
+    assert ("1", "/secret") == (last.subject, last.value)
 
 
 # -------------------------------------------------------------------------------- what workers hear

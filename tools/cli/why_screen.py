@@ -218,6 +218,4 @@ def show_hosts(short: list[Row]) -> None:
 
 
 def _amount(row: dict[str, Any], which: str) -> str | None:
-    from projections.audit.wording import amount_words
-
-    return amount_words(row["resource"], row[which]) if row["resource"] else None
+    return show_amount(row["resource"], row[which]) if row["resource"] else None

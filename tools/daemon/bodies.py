@@ -178,7 +178,7 @@ def submit_command(body: bytes, *, user: str, default_queue: str) -> SubmitJob:
     except ValidationError as error:
         raise refused_of(error, SubmitRequest) from None
     if asked.user not in ("", user):
-        raise Denied("user", f"must be the caller, {user}", asked.user)
+        raise Denied("user", "must be the caller", asked.user)
     _check_program(asked.program)
     if asked.array is not None:
         _check_array(asked.array)

@@ -117,7 +117,10 @@ def _texts() -> dict[str, str]:
     """
     Return the words of each reason, whatever resource it names.
     """
-    return {str(code): words.format(resource="of a resource") for code, words in TEXTS.items()}
+    return {
+        str(code): words.format(resource="a resource" if " of {" in words else "of a resource")
+        for code, words in TEXTS.items()
+    }
 
 
 def _outages(reading: Reading) -> list[Row]:

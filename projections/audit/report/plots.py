@@ -18,6 +18,8 @@ BAR_HEIGHT, BAR_GAP, NAME_WIDTH = 18, 6, 150
 # Okabe and Ito's colours: told apart also by people who see few colours.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#f0e442", "#777777")
 TICKS = 4
+# Below it minutes alone would stand several times on the axis.
+SHORT_US = 600_000_000
 
 
 def text_of(value: object) -> str:
@@ -108,16 +110,18 @@ def _frame(axis: Axis, top: Fraction, unit: str) -> str:
     """
     wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
     parts = []
-    for tick in range(TICKS + 1):
-        y = TOP + high - high * tick // TICKS
-        shown = number(top * tick / TICKS)
+    steps = _steps(top)
+    for tick in range(steps + 1):
+        y = TOP + high - high * tick // steps
+        shown = number(top * tick / steps)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{LEFT + wide}" y1="{y}" y2="{y}"/>')
         parts.append(
             f'<text class="tick" x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{shown}</text>'
         )
+    length = 19 if axis.end_us - axis.begin_us < SHORT_US else 16
     for tick in range(TICKS + 1):
         x = LEFT + wide * tick // TICKS
-        shown = moment(axis.begin_us + (axis.end_us - axis.begin_us) * tick // TICKS)[:16]
+        shown = moment(axis.begin_us + (axis.end_us - axis.begin_us) * tick // TICKS)[:length]
         anchor = "start" if tick == 0 else "end" if tick == TICKS else "middle"
         parts.append(
             f'<text class="tick" x="{x}" y="{HEIGHT - 12}" text-anchor="{anchor}">'
@@ -128,6 +132,13 @@ def _frame(axis: Axis, top: Fraction, unit: str) -> str:
         f'text-anchor="middle">{text_of(unit)}</text>'
     )
     return "".join(parts)
+
+
+def _steps(top: Fraction) -> int:
+    """
+    Return how many steps the scale has: jobs and slots are whole, and so are their steps.
+    """
+    return next((count for count in (5, 4, 2, 1) if (top / count).denominator == 1), 5)
 
 
 def _points(levels: list[Fraction], top: Fraction) -> list[tuple[str, str]]:

@@ -73,7 +73,7 @@ class RefusalRow(NamedTuple):
     kind: Annotated[str, "refused, denied or ignored"]
     command: Annotated[str, "Command, action or report"]
     subject: Annotated[str, "What it was about: a job, queue or host; empty when unknown"]
-    field: Annotated[str, "Offending field, for refused"]
+    field: Annotated[str, "Offending field, for refused and denied"]
     rule: Annotated[str, "Rule that it broke, or why a report was ignored"]
     value: Annotated[str, "What was given, when recorded"]
     worker: Annotated[str, "Reporting worker, for ignored"]

@@ -369,6 +369,8 @@ def test_a_refused_command_is_told_in_the_words_of_one_that_was_carried_out(tell
         "ben",
     )
     log.add("refusals", AccessDenied(action="HoldJob", subject="7"), "zoe")
+    denied = AccessDenied(action="HoldJob", subject="7", field="caller", rule="must be its owner")
+    log.add("refusals", denied, "eve")
 
     told = tell(log).table(
         "SELECT actor, command, object, outcome, rule FROM commands WHERE command = 'hold job' "
@@ -379,6 +381,7 @@ def test_a_refused_command_is_told_in_the_words_of_one_that_was_carried_out(tell
         ("ann", "hold job", "7", "done", ""),
         ("ben", "hold job", "7", "refused", "is held"),
         ("zoe", "hold job", "7", "denied", "access denied"),
+        ("eve", "hold job", "7", "denied", "must be its owner"),
     ] == list(told)
 
 

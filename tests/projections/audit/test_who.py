@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from domain.event import Value
+from domain.events.groups import GroupDefined
 from domain.events.jobs import JobHeld, JobKillRequested
+from domain.events.projects import ProjectDefined
 from domain.events.queues import QueueClosed, QueueDefined
 from domain.events.refusals import AccessDenied, CommandRefused, ReportIgnored
 from domain.events.workers import WorkerClosed
+from domain.groups import GroupSpec
+from domain.limits import Basis, LimitAmount
+from domain.name_lists import parse_names
+from domain.projects import ProjectSpec
 from domain.queues import QueueSpec
 from projections.audit.reading import Reading
 from projections.audit.who import Question, change_words, commands
@@ -104,6 +111,36 @@ def test_a_command_comes_with_what_it_changed(reading: Reading) -> None:
 
     assert [{"field": "priority", "old": 30, "new": 40}] == found
     assert "priority: 30 -> 40" == change_words(found[0])
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (QueueSpec(priority=1, hosts=parse_names("h1! h2+3 all ~h4")), "hosts = h1! h2+3 all ~h4"),
+        (GroupSpec(members=("ann", "ben")), "members = ann ben"),
+        (GroupSpec(members=("ann",), slots_max=3), "slots_max = 3"),
+        (
+            ProjectSpec(quotas=(
+                LimitAmount(resource="slots", milli=6000),
+                LimitAmount(resource="mem", milli=50_000, basis=Basis.PERCENT),
+                LimitAmount(resource="gpu", milli=500, basis=Basis.PER_PROCESSOR),
+            )),
+            "quotas = slots=6 mem=50% gpu=0.5/processor",
+        ),
+    ],
+)  # fmt: skip
+def test_a_definition_is_told_as_it_was_written(tmp_path: Path, spec: Value, words: str) -> None:
+    """
+    Nobody who defined a list of names reads its JSON.
+    """
+    defined = {QueueSpec: QueueDefined, GroupSpec: GroupDefined, ProjectSpec: ProjectDefined}
+    log = a_cluster()
+    log.add("queue:x", defined[type(spec)](spec=spec), "zoe")
+
+    with made(tmp_path / "b.db", log.envelopes) as opened:
+        found = commands(opened, Question(user="zoe"))[0]["changes"]
+
+    assert words in [change_words(one) for one in found]
 
 
 def test_by_positions(reading: Reading) -> None:

@@ -156,6 +156,8 @@ class JobSpec(Value):
         limits: What an attempt may use at most.
         exits: What its exit values mean; the queue's rules when None.
         rerunnable: Whether it starts anew when its host is lost; the queue's rule when None.
+        ends_as_orphan: Whether it ends when its dependency can never become true; the cluster's
+            rule when None.
     """
 
     user: Name
@@ -185,6 +187,7 @@ class JobSpec(Value):
     limits: JobLimits | None = None
     exits: ExitRules | None = None
     rerunnable: bool | None = None
+    ends_as_orphan: bool | None = None
     names_tasks: bool = False
 
     @property

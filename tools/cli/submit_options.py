@@ -37,6 +37,8 @@ _OPTIONS = (
     click.option("-T", "threads", type=click.IntRange(min=1), metavar="N",
                  help="End it when it has more threads."),
     click.option("-r", "is_rerunnable", is_flag=True, help="Start it anew when its host is lost."),
+    click.option("-ti", "ends_as_orphan", is_flag=True,
+                 help="End it when what it waits for (-w) can never come true."),
     click.option("-Q", "requeue", metavar="CODES",
                  help='Put it back when it ends with these exit codes: "99 EXCLUDE(20)" (and avoid '
                       'the host), or "all ~1" (any but 0 and 1).'),
@@ -77,6 +79,8 @@ def more_of(options: dict[str, Any]) -> Json:
         found["is_exclusive"] = True
     if options["is_rerunnable"]:
         found["rerunnable"] = True
+    if options["ends_as_orphan"]:
+        found["ends_as_orphan"] = True
     if options["priority"] is not None:
         found["user_priority"] = options["priority"]
     if options["requeue"]:

@@ -4,10 +4,12 @@ What brief cases do to their one job, J: a verb as a field, or what becomes of i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from tools.conformance.actions import ACTIONS, SAME
-from tools.conformance.values import Fields, Malformed, text_of
+from tools.conformance.schedule import JOB_FIELDS
+from tools.conformance.values import Fields, Malformed, mapping_of, mappings_of, text_of
 
 VERBS: Final = ("action", "do", "cmd", "command", "event")
 """Fields that name a verb, with an option behind it: ``bkill -r``."""
@@ -47,6 +49,48 @@ def brief_actions(case: Fields) -> list[Fields]:
             option = "" if value is True or value == "J" else text_of(value)
             return [_action(name, option, case)]
     return []
+
+
+def with_given(case: Fields) -> Fields:
+    """
+    Return a case in which the jobs that it gives by their states are there: they run, wait or have
+    ended before anything else happens.
+    """
+    given = mapping_of(case.get("given"))
+    if not given:
+        return case
+    ended: dict[str, object] = {}
+    places: dict[str, list[Fields]] = {"running": [], "suspended": [], "jobs": []}
+    for name, told in given.items():
+        state, code = next(iter(told.items())) if isinstance(told, Mapping) else (told, None)
+        if state in {"DONE", "EXIT"}:
+            ended[name] = (1 if state == "EXIT" else 0) if code is None else code
+        elif state in PLACES:
+            place, more = PLACES[text_of(state)]
+            places[place].append({"id": name, **more})
+        else:
+            raise Malformed(f"nothing is known of a job that is {state!r} from the beginning")
+    own = mappings_of(case.get("jobs"))
+    if "w" in case:
+        own = [{"id": "J", **{name: case[name] for name in JOB_FIELDS if name in case}}]
+    filled = {name: value for name, value in case.items() if name != "given"}
+    return {
+        **filled,
+        "ended": ended,
+        "running": [*places["running"], *mappings_of(case.get("running"))],
+        "suspended": [*places["suspended"], *mappings_of(case.get("suspended"))],
+        "jobs": [*places["jobs"], *own],
+    }
+
+
+PLACES: Final[Mapping[str, tuple[str, Fields]]] = {
+    "RUN": ("running", {}),
+    "USUSP": ("suspended", {"by": "user"}),
+    "SSUSP": ("suspended", {"by": "preemption"}),
+    "PEND": ("jobs", {"b": 100_000}),
+    "PSUSP": ("jobs", {"hold": True}),
+}
+"""Where a job of each state stands in a case, and what more is said of it."""
 
 
 def _action(verb: str, option: str, case: Fields) -> Fields:

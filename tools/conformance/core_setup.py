@@ -90,7 +90,7 @@ KNOWN_HOST: Final = {
 KNOWN_JOB: Final = {
     "id", "n", "R", "q", "m", "user", "sp", "project", "just_submitted", "submit", "W", "b", "x",
     "w", "J", "rerunnable", "over", "hold", "t", "We", "H", "r", "G", "P", "Q", "app", "group",
-    "submit_type", "submit_model", "type", "model", *JOB_LIMITS,
+    "submit_type", "submit_model", "type", "model", "ti", *JOB_LIMITS,
 }  # fmt: skip
 KNOWN_PARAMS: Final = {
     "reserve_per_task", "parallel_sched_by_slot", "accept_interval", "PREEMPT_FOR",
@@ -98,7 +98,7 @@ KNOWN_PARAMS: Final = {
     "NO_PREEMPT_FINISH_TIME", "NO_PREEMPT_RUN_TIME", "NO_PREEMPT_INTERVAL", "MAX_JOB_PREEMPT",
     "PREEMPT_DELAY", "cycle_seconds", "CPU_TIME_FACTOR", "RUN_TIME_FACTOR", "RUN_JOB_FACTOR",
     "COMMITTED_RUN_TIME_FACTOR", "HIST_HOURS", "ENABLE_HIST_RUN_TIME", "RUN_TIME_DECAY",
-    "MAX_JOB_REQUEUE", "unit", "PREEMPT_JOBTYPE",
+    "MAX_JOB_REQUEUE", "unit", "PREEMPT_JOBTYPE", "ORPHAN_JOB_TERM_GRACE_PERIOD",
 }  # fmt: skip
 SAME_IN_SHARED: Final = {"RELEASE": "release", "LOCATION": "location", "amount": "total"}
 
@@ -107,7 +107,7 @@ SAME_IN_JOB: Final = {
     "submission_type": "submit_type", "submission_host_type": "submit_type", "from_type":
     "submit_type", "model": "submit_model", "begin": "b", "deadline": "t", "runlimit": "W",
     "profile": "app", "queue": "q", "hosts": "m", "exclusive": "x", "tasks": "n", "resreq": "R",
-    "after": "w", "priority": "sp",
+    "after": "w", "priority": "sp", "-ti": "ti", "orphan_term": "ti", "orphan_termination": "ti",
 }  # fmt: skip
 """Other words for what a job asks for."""
 
@@ -151,6 +151,7 @@ def settings_of(case: Fields) -> ClusterSettings:
         "accept_interval_us": whole_of(params.get("accept_interval", 0)) * CYCLE_US,
         "lost_jobs": "keep",
         "lost_grace_us": 0,
+        "end_orphans": _ends_orphans(params.get("ORPHAN_JOB_TERM_GRACE_PERIOD")),
         "queue_resreq": "merge",
         "preemption": preemption_of(params, is_ours=is_ours),
     }
@@ -158,6 +159,12 @@ def settings_of(case: Fields) -> ClusterSettings:
     return ClusterSettings.model_validate(
         {name: values[name] for name in values if name in known}, strict=False
     )
+
+
+def _ends_orphans(grace_seconds: object) -> bool:
+    if grace_seconds is not None and whole_of(grace_seconds) > 0:
+        raise NotYet("a time for which orphans are spared")
+    return grace_seconds is not None
 
 
 def _is_ours(expect: object) -> bool:
@@ -447,6 +454,7 @@ def job_of(written: Fields, name: str, case: Fields) -> JobSpec:
         dependency_text=text_of(job.get("w", "")),
         exits=exits_of({"REQUEUE_EXIT_VALUES": job["Q"]}) if "Q" in job else None,
         rerunnable=is_yes(job["rerunnable"]) if "rerunnable" in job else None,
+        ends_as_orphan=is_yes(job["ti"]) if "ti" in job else None,
     )
 
 

@@ -5,8 +5,12 @@ What can be seen of a scheduler after a cycle.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from tools.conformance.values import Malformed
+
+BRIEF: Final = "J"
+"""The one job that brief cases are about."""
 
 Shares = dict[str, int]
 """Tasks by host, in the order in which the hosts were claimed."""
@@ -96,4 +100,6 @@ class Observed:
         names = list(dict.fromkeys([*self.waiting, *self.shares, *self.states, *self.rejected]))
         if not names:
             raise Malformed("there is no job to look at")
+        if BRIEF in self.states:
+            return BRIEF
         return names[0] if len(names) == 1 else [*self.waiting, *self.shares, *names][0]

@@ -50,6 +50,8 @@ class SubmitRequest(Value):
         limits: What an attempt may use at most.
         exits: What its exit values mean; the queue's rules when not given.
         rerunnable: Whether it starts anew when its host is lost; the queue's rule when not given.
+        ends_as_orphan: Whether it ends when its dependency can never become true; the cluster's
+            rule when not given.
     """
 
     program: Program
@@ -76,6 +78,7 @@ class SubmitRequest(Value):
     limits: JobLimits | None = None
     exits: ExitRules | None = None
     rerunnable: bool | None = None
+    ends_as_orphan: bool | None = None
 
 
 class ModifyRequest(Value):
@@ -102,6 +105,7 @@ class ModifyRequest(Value):
     limits: JobLimits | None = None
     exits: ExitRules | None = None
     rerunnable: bool | None = None
+    ends_as_orphan: bool | None = None
 
     def changed(self, spec: JobSpec) -> JobSpec:
         """
@@ -123,7 +127,8 @@ class ModifyRequest(Value):
 
 
 CLEARABLE = frozenset(
-    "run_limit_us run_estimate_us begin_us deadline_us limits exits rerunnable".split()
+    "run_limit_us run_estimate_us begin_us deadline_us limits exits rerunnable"
+    " ends_as_orphan".split()
 )
 """Fields that may be absent from a job."""
 
@@ -208,6 +213,7 @@ def submit_command(body: bytes, *, user: str, default_queue: str) -> SubmitJob:
             limits=asked.limits,
             exits=asked.exits,
             rerunnable=asked.rerunnable,
+            ends_as_orphan=asked.ends_as_orphan,
         )
     except ValidationError as error:
         raise refused_of(error, JobSpec) from None

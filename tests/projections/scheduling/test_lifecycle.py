@@ -145,6 +145,25 @@ def test_orphans_end_where_the_cluster_says_so() -> None:
         assert ["B ended: TERM_ORPHAN_SYSTEM"] == scenario.session()
 
 
+@pytest.mark.parametrize("rule", [False, True], ids=["kept", "ended"])
+def test_a_job_says_itself_whether_it_ends_as_an_orphan(*, rule: bool) -> None:
+    """
+    LSF's -ti goes before the cluster's rule, either way, and may be said later.
+    """
+    for plain in (False, True):
+        scenario = Scenario(some_settings(end_orphans=rule), plain=plain)
+        scenario.hosts("h1 slots=9")
+        scenario.jobs("A")
+        for name, own in (("B", True), ("C", False), ("D", None)):
+            scenario.submit(name, dependency_text="done(1)", ends_as_orphan=own)
+        scenario.session()
+        scenario.finish("A", exit_code=1)
+        scenario.session()
+
+        ended = {"B": "EXIT", "C": "PEND", "D": "EXIT" if rule else "PEND"}
+        assert {"A": "EXIT", **ended} == scenario.states()
+
+
 def test_an_unknown_parent_is_refused(scenario: Scenario) -> None:
     """
     A dependency on an unknown job refuses the submission.

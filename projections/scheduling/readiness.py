@@ -66,6 +66,14 @@ def verdict_of(state: State, job: JobRecord) -> Verdict:
     return evaluate(job.spec.dependency, Parents(state), own_rank=rank)
 
 
+def ends_as_orphan(state: State, job: JobRecord) -> bool:
+    """
+    Say whether a job ends when its dependency can never become true.
+    """
+    asked = job.spec.ends_as_orphan
+    return state.settings().end_orphans if asked is None else asked
+
+
 def kept_back(state: State, job: JobRecord, now_us: int) -> PendReason | None:
     """
     Return why a pending job may not be tried, None when it may; the first cause in LSF's order.

@@ -29,6 +29,7 @@ from projections.scheduling.promises import may_borrow
 from projections.scheduling.readiness import (
     READY,
     can_never_start,
+    ends_as_orphan,
     kept_back,
     kept_from_starting,
     note_windows,
@@ -200,17 +201,13 @@ class Session:
                 if state.unready.pop(job.stream, None) is not None or not job.reason_set:
                     ready.append(job)
                 state.picker.on_job_push(job)
-            elif reason.code is ReasonCode.JOB_DEP_INVALID and self._ends_as_orphan(job):
+            elif reason.code is ReasonCode.JOB_DEP_INVALID and ends_as_orphan(state, job):
                 self._decided(job.stream, JobEnded(why=TERM_ORPHAN_SYSTEM))
             else:
                 state.picker.on_job_state_change(job)
                 state.unready[job.stream] = job
                 self._pend(job, self._set_of_reason(reason))
         return ready
-
-    def _ends_as_orphan(self, job: JobRecord) -> bool:
-        asked = job.spec.ends_as_orphan
-        return self._settings.end_orphans if asked is None else asked
 
     def _set_of_reason(self, reason: PendReason) -> int:
         """

@@ -7,18 +7,27 @@ that came in earlier. A group's use is the sum of its members'.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from fractions import Fraction
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heapreplace
+from math import lcm
 from typing import Final
 
 from domain.fairshare import DEFAULT, EACH, OTHERS, Fairshare, ShareNode, Use, weight
+from projections.scheduling.pickers.protocol import PickerView
 from projections.scheduling.pickers.waiting import Entry, Key
+from projections.scheduling.records import JobRecord, QueueRecord
 
 Path = tuple[str, ...]
+Used = tuple[int, int, int, int]
+"""What was used, in the order of ``Use``: cpu_us, run_us, committed_us, slots."""
+
 LAST: Final = Fraction(10**40)
 NOBODY: Path = ("",)
 """The account of users that have no shares; they come last, and aren't charged."""
+
+EQUAL: Final = Fairshare(shares=(ShareNode(name=DEFAULT, shares=1),))
+"""How queues are shared that don't say: each user alike."""
 
 
 def path_of(nodes: Sequence[ShareNode], user: str, groups: Collection[str]) -> Path:
@@ -67,52 +76,145 @@ def shares_of(nodes: Sequence[ShareNode], path: Path) -> list[int]:
     return found
 
 
+class Sharing:
+    """
+    Say in whose accounts jobs count, by the queues as they are defined; worked out once for each
+    user.
+
+    Args:
+        view: What the core tells of groups.
+    """
+
+    def __init__(self, view: PickerView) -> None:
+        self._view = view
+        self._queues: dict[str, QueueRecord] = {}
+        self._families: dict[str, str] = {}
+        self._paths: dict[tuple[str, str], Path] = {}
+        self._shares: dict[tuple[str, Path], list[int]] = {}
+
+    def define(self, queue: QueueRecord) -> None:
+        """
+        Take over a queue; groups may have changed too.
+        """
+        self._queues[queue.name] = queue
+        self._families, self._paths, self._shares = {}, {}, {}
+
+    def family_of(self, queue: str) -> str:
+        """
+        Return the queue in whose accounts the jobs of a queue count.
+        """
+        found = self._families.get(queue)
+        if found is None:
+            record = self._queues.get(queue)
+            rules = None if record is None else record.spec.fairshare
+            named = None if rules is None else rules.accounts_of
+            found = self._families[queue] = named if named in self._queues and named else queue
+        return found
+
+    def rules_of(self, family: str) -> Fairshare:
+        """
+        Return how the jobs of a family share.
+        """
+        record = self._queues.get(family)
+        rules = None if record is None else record.spec.fairshare
+        return EQUAL if rules is None else rules
+
+    def path_of(self, family: str, user: str) -> Path:
+        """
+        Return the names of the nodes that lead to a user's account.
+        """
+        found = self._paths.get((family, user))
+        if found is None:
+            shares = self.rules_of(family).shares
+            found = self._paths[family, user] = path_of(shares, user, self._view.groups_of(user))
+        return found
+
+    def shares_along(self, family: str, path: Path) -> list[int]:
+        """
+        Return the shares of the nodes on a path.
+        """
+        found = self._shares.get((family, path))
+        if found is None:
+            found = shares_of(self.rules_of(family).shares, path)
+            self._shares[family, path] = found
+        return found
+
+    def rank(self, family: str) -> tuple[int, int]:
+        """
+        Return what orders families: the highest priority of their queues, then their definition.
+        """
+        order = list(self._queues)
+        own = [name for name in order if self.family_of(name) == family]
+        highest = max(self._queues[name].spec.priority for name in own)
+        return (-highest, min(order.index(name) for name in own))
+
+
 class Account:
     """
     Hold one node: what it has used, and the jobs or the accounts below it.
+
+    Args:
+        shares: Its own; 0 for those who have none: they come last.
+        rules: How its family shares.
+        is_ready: Says whether a job may be tried now; others are passed over.
+
+    Ranks among its children are whole numbers: their keys, times what all their shares divide.
     """
 
-    __slots__ = ("_heap", "_place", "below", "entries", "rules", "shares", "use")
+    __slots__ = (
+        "_heap", "_is_ready", "_known", "_place", "_scale", "below", "entries", "rules", "shares",
+        "use",
+    )  # fmt: skip
 
-    def __init__(self, shares: int, rules: Fairshare) -> None:
-        self.shares = shares  # 0 for those who have none: they come last
+    def __init__(
+        self, shares: int, rules: Fairshare, is_ready: Callable[[JobRecord], bool]
+    ) -> None:
+        self.shares = shares
         self.rules = rules
         self.use = [0, 0, 0, 0]
         self.below: dict[str, Account] = {}
         self.entries: list[Entry] = []
+        self._is_ready = is_ready
+        self._known: int | None = None
         self._place = 0
-        self._heap: list[tuple[Fraction, Key, str]] = []
+        self._scale = 1
+        self._heap: list[tuple[int, Key, str]] = []
 
-    def add(self, use: Use) -> None:
+    def add(self, use: Used) -> None:
         """
         Add what was used.
         """
-        for place, more in enumerate((use.cpu_us, use.run_us, use.committed_us, use.slots)):
-            self.use[place] += more
+        self.use = [mine + more for mine, more in zip(self.use, use, strict=True)]
+        self._known = None
+
+    def _weight(self) -> int:
+        if self._known is None:
+            cpu_us, run_us, committed_us, slots = self.use
+            used = Use.sure(cpu_us=cpu_us, run_us=run_us, committed_us=committed_us, slots=slots)
+            self._known = weight(used, self.rules)
+        return self._known
 
     def key(self) -> Fraction:
         """
         Return what ranks it among its like: low comes first.
         """
-        if not self.shares:
-            return LAST
-        cpu_us, run_us, committed_us, slots = self.use
-        used = Use(cpu_us=cpu_us, run_us=run_us, committed_us=committed_us, slots=slots)
-        return Fraction(weight(used, self.rules), self.shares)
+        return Fraction(self._weight(), self.shares) if self.shares else LAST
+
+    def _rank(self, child: Account) -> int:
+        if not child.shares:
+            return LAST.numerator * self._scale
+        return child._weight() * (self._scale // child.shares)
 
     def begin(self) -> None:
         """
         Put what is below in order.
         """
-        self.entries.sort()
-        for child in self.below.values():
+        self._scale = lcm(*(child.shares for child in self.below.values() if child.shares))
+        for name, child in self.below.items():
             child.begin()
-        heads = ((name, child.head()) for name, child in self.below.items())
-        self._heap = [
-            (self.below[name].key(), _age(head), name)
-            for name, head in heads
-            if head is not None
-        ]
+            head = child.head()
+            if head is not None:
+                self._heap.append((self._rank(child), _age(head), name))
         heapify(self._heap)
 
     def head(self) -> Entry | None:
@@ -121,7 +223,11 @@ class Account:
         """
         if self._heap:
             return self.below[self._heap[0][2]].head()
-        return self.entries[self._place] if self._place < len(self.entries) else None
+        entries, place = self.entries, self._place
+        while place < len(entries) and not self._is_ready(entries[place].job):
+            place += 1
+        self._place = place
+        return entries[place] if place < len(entries) else None
 
     def path_to_head(self) -> Iterator[Account]:
         """
@@ -138,12 +244,26 @@ class Account:
         if not self._heap:
             self._place += 1
             return
-        name = heappop(self._heap)[2]
+        name = self._heap[0][2]
         child = self.below[name]
         child.take()
         head = child.head()
-        if head is not None:
-            heappush(self._heap, (child.key(), _age(head), name))
+        if head is None:
+            heappop(self._heap)
+        else:
+            heapreplace(self._heap, (self._rank(child), _age(head), name))
+
+    def along(self, path: Path, shares: Sequence[int]) -> list[Account]:
+        """
+        Return this account and those on the way to another, made where they are new.
+        """
+        found = [self]
+        for name, own in zip(path, shares, strict=True):
+            below = found[-1].below
+            if name not in below:
+                below[name] = Account(own, self.rules, self._is_ready)
+            found.append(below[name])
+        return found
 
 
 def _age(entry: Entry) -> Key:

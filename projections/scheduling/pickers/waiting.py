@@ -6,6 +6,7 @@ priority (high first), place (as moved by top and bottom), queue time, job numbe
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from projections.scheduling.pickers.protocol import PickerView
@@ -63,6 +64,23 @@ class Entry(NamedTuple):
     job: JobRecord
 
 
+def entry_of(view: PickerView, job: JobRecord) -> Entry:
+    """
+    Return what is known of a job that begins to wait.
+    """
+    run_us = view.planned_run_us(job)
+    known_us = UNKNOWN if run_us is None else run_us
+    return Entry(key_of(view, job), view.least_slots(job), known_us, job)
+
+
+def index_of(entries: Sequence[Entry], entry: Entry) -> int:
+    """
+    Return where an entry is in a sorted list, or would be.
+    """
+    probe: Any = (entry.key,)
+    return bisect_left(entries, probe)
+
+
 class Waiting:
     """
     Hold the jobs that wait, in order.
@@ -81,22 +99,10 @@ class Waiting:
         Put a job at its place, where it isn't there already.
         """
         self.drop(job)
-        run_us = self._view.planned_run_us(job)
-        entry = Entry(
-            self.key_of(job),
-            self._view.least_slots(job),
-            UNKNOWN if run_us is None else run_us,
-            job,
-        )
+        entry = entry_of(self._view, job)
         self.by_stream[job.stream] = entry
         insort(self.entries, entry)
         return entry
-
-    def key_of(self, job: JobRecord) -> Key:
-        """
-        Return what orders the jobs of this list.
-        """
-        return key_of(self._view, job)
 
     def drop(self, job: JobRecord) -> None:
         """
@@ -104,7 +110,7 @@ class Waiting:
         """
         entry = self.by_stream.pop(job.stream, None)
         if entry is not None:
-            del self.entries[self.index_of(entry)]
+            del self.entries[index_of(self.entries, entry)]
 
     def push_again(self, queue: str) -> list[Entry]:
         """
@@ -112,10 +118,3 @@ class Waiting:
         """
         jobs = [entry.job for entry in self.entries if entry.job.spec.queue == queue]
         return [self.push(job) for job in jobs]
-
-    def index_of(self, entry: Entry) -> int:
-        """
-        Return where an entry is, or would be.
-        """
-        probe: Any = (entry.key,)
-        return bisect_left(self.entries, probe)

@@ -5,6 +5,7 @@ scheduler.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -72,15 +73,18 @@ def measure(folder: Path) -> list[Reading]:
     with EventLog.open(folder, writable=False) as log:
         events = log.head()
         reading_s = _timed(lambda: deque(log.read(), maxlen=0))
+        begin_s = time.process_time()
         taking_s = _timed(lambda: make_anew(log, place))
+        taking_cpu_s = time.process_time() - begin_s
         folding_s = _timed(lambda: ladder_of(log).at(events))
     size = place.link.resolve().stat().st_size
     with Tables(place.link) as tables:
         waited = "SELECT job_id FROM job_figures ORDER BY wait_us DESC LIMIT 1"
         job_id = str(tables.value(waited))
-        asked = _moments(tables, job_id)
+        asked = [partial(ask_why, folder, job_id, at) for at in _moments(tables, job_id)]
         story_s = _timed(lambda: story(tables, job_id))
         report_s = _timed(lambda: page(report_of(tables)))
+    asking = [_timed(ask) for ask in asked]
     lag_s, cpu_s = lag_behind_scheduler(folder / "live")
     return [
         Reading("events", events, "events"),
@@ -92,16 +96,18 @@ def measure(folder: Path) -> list[Reading]:
             per="reading the log",
             goal=GOAL_EVENTS_PER_S,
         ),
+        Reading("the same, a second of processor time", events / taking_cpu_s, "events/s"),
         Reading("making the ladder", events / folding_s, "events/s"),
         Reading("tables of a job", size / jobs, "B"),
         Reading("events of a job", events / jobs, "events"),
         Reading(
             f"xce why --at, the slowest of {QUESTIONS}",
-            max(_timed(partial(ask_why, folder, job_id, at)) for at in asked),
+            max(asking),
             "s",
             goal=GOAL_WHY_S,
             is_lower_better=True,
         ),
+        Reading("the same, processor time", max(map(_children_s, asked)), "s"),
         Reading("story of the longest wait", story_s, "s"),
         Reading("report page", report_s, "s"),
         Reading(
@@ -141,6 +147,15 @@ def _timed(act: Callable[[], object]) -> float:
     begin = time.perf_counter()
     act()
     return time.perf_counter() - begin
+
+
+def _children_s(act: Callable[[], object]) -> float:
+    """
+    Return the processor time that the processes need which something starts and waits for.
+    """
+    before = sum(os.times()[2:4])
+    act()
+    return sum(os.times()[2:4]) - before
 
 
 def lag_behind_scheduler(directory: Path) -> tuple[float, float]:

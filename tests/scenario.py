@@ -255,7 +255,7 @@ class Scenario:
             shares = self.state.host_names(event.allocation)
             return f"{name} dispatched: " + " ".join(f"{host}*{tasks}" for host, tasks in shares)
         if isinstance(event, JobPended):
-            return f"{name} pended: {self.reasons(name)}"
+            return f"{name} pended: {self.reasons(name, event.reason_set)}"
         if isinstance(event, ListHeldBack):
             return f"{self._name(job_stream(event.blocker))} holds back its list"
         if isinstance(event, JobKillOrdered):
@@ -304,12 +304,12 @@ class Scenario:
             return f"promised {start}: {on}"
         return f"gathers {on} till {(until_us or 0) // SECOND_US}: {start}"
 
-    def reasons(self, name: str) -> str:
+    def reasons(self, name: str, number: int = 0) -> str:
         """
-        Return a job's recorded reasons in words: "slots short on h1, h2; mem short on h1".
+        Return a job's recorded reasons, or those of a set, in words: "slots short on h1, h2; mem
+        short on h1".
         """
-        job = self.job(name)
-        kept = self.state.stored.reason_sets[job.reason_set]
+        kept = self.state.stored.reason_sets[number or self.job(name).reason_set]
         words = "; ".join(_merged(self._reason(reason) for reason in kept.reasons))
         return f"never: {words}" if kept.never else words
 

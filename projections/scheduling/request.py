@@ -202,6 +202,7 @@ class Request:
         is_timed: Whether it has alternatives that open some time after submission.
         queue_hosts: The hosts that the queue has, None for all.
         budgets: What the job is charged to, in the order in which causes are looked at.
+        opens_by_taking: Whether hosts may open to it by what others take of them.
     """
 
     fingerprint: str
@@ -216,6 +217,7 @@ class Request:
     is_timed: bool = False
     queue_hosts: NameList | None = None
     budgets: tuple[Budget, ...] = ()
+    opens_by_taking: bool = False
 
     @property
     def firsts(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from domain.allocations import Allocation
-from domain.errors import InvariantBroken, PluginFailed
+from domain.errors import InvariantBroken
 from domain.event import Event
 from domain.events.jobs import JobDispatched, JobEnded, JobPended, JobStartPromised
 from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged
@@ -21,6 +21,7 @@ from projections.scheduling.orders import Orders
 from projections.scheduling.own_view import ground_of, is_as_all_see_it, relief_for
 from projections.scheduling.pickers.lists import held_back
 from projections.scheduling.pickers.protocol import NO_TERMS, JobPicker, Terms
+from projections.scheduling.placement.failures import failed_outcome
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
 from projections.scheduling.placement.shortages import identity_of
@@ -42,20 +43,6 @@ from projections.scheduling.status import with_status
 from projections.scheduling.trace_session import SessionTracing
 from projections.scheduling.trace_writing import Tracer
 from projections.scheduling.watches import order_of
-
-
-def _failed(failure: Exception) -> Pending:
-    """
-    Return the outcome for the job whose placement raised: a placement changes nothing, so there is
-    nothing to take back.
-    """
-    if isinstance(failure, PluginFailed):
-        text = f"{failure.plugin}: {failure.cause}"[:200]
-    else:
-        text = f"placement: {type(failure).__name__}: {failure}"[:200]
-    reasons = (PendReason(code=ReasonCode.PLUGIN_FAILED, detail=text),)
-    return Pending(("failed", text), lambda: reasons, has_failed=True)
-
 
 Decide = Callable[[str, Event], None]
 PASSES_MAX: Final = 50
@@ -142,8 +129,8 @@ class Session:
     def _try_all(self) -> None:
         """
         Try the jobs, and record what is promised. A picker whose promises depend on those of the
-        last try is asked until it promises nothing else: another session at this moment must find
-        nothing to decide.
+        last try is asked until it promises nothing else, and so it is while hosts may have opened
+        to jobs by what others took: another session at this moment must find nothing to decide.
         """
         for _ in range(PASSES_MAX):
             left, self._unsat = self._left, {}
@@ -152,7 +139,8 @@ class Session:
                 return
             if self._planner is not None or self._state.promised:
                 self._note_promises()
-            if self._left == left or self._planner is None or not self._planner.is_stepwise():
+            is_stepwise = self._planner is not None and self._planner.is_stepwise()
+            if self._left == left or not (is_stepwise or self._state.may_open_by_taking()):
                 return
 
     def _try_jobs(self, picker: JobPicker) -> None:
@@ -278,7 +266,7 @@ class Session:
         terms = NO_TERMS if self._planner is None else self._planner.terms_of(job)
         request = state.request_of(job)
         proved = self._proved(request.fingerprint)
-        if proved is not None and not state.is_plain:
+        if proved is not None and (not state.is_plain or request.opens_by_taking):
             if self._tracer is not None and self._tracing is not None:
                 self._tracer.skipped(self._tracing.proved_by(request.fingerprint), proved)
             if not terms.ahead_of:
@@ -332,7 +320,7 @@ class Session:
         except InvariantBroken:
             raise
         except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
-            outcome = _failed(failure)
+            outcome = failed_outcome(failure)
             number = self._set_of(request.fingerprint, outcome, job)
         if not (outcome.has_failed or is_open):
             self._unsat[request.fingerprint] = number
@@ -389,7 +377,7 @@ class Session:
         except InvariantBroken:
             raise
         except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
-            return _failed(failure), ""
+            return failed_outcome(failure), ""
 
     def _place_beside(
         self, job: JobRecord, request: Request, terms: Terms, lenders: Collection[str] = ()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from domain.amounts import SLOTS
 from domain.effective import requirement_of
 from domain.errors import Refused
 from domain.identity import ByIdentity
@@ -24,6 +25,7 @@ from projections.scheduling.alternatives import open_branches_of
 from projections.scheduling.capacity import derive
 from projections.scheduling.limits import Limits
 from projections.scheduling.load_bounds import LoadBound, bounds_of
+from projections.scheduling.openings import opens_by_taking
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.preying import preys_of
 from projections.scheduling.queue_share import NO_SHARE, QueueShare, share_of
@@ -68,6 +70,7 @@ class State(ShutHosts):
         self.requests: dict[str, Request] = {}
         self.wanted: dict[str, Request] = {}
         self.volatile = False
+        self._opens_by_taking = False
         for worker in self.hosts:
             if worker.accepted_us is not None or worker.settings.dispatch_windows is not None:
                 self.note_host(worker, stored.time_us)
@@ -201,8 +204,14 @@ class State(ShutHosts):
                 request,
                 fingerprint=fingerprint,
                 is_volatile=request.is_volatile or bool(self.preys_of(job.spec.queue)),
+                opens_by_taking=any(
+                    opens_by_taking(part, self._is_taken)
+                    for branch in request.branches
+                    for part in branch.parts
+                ),
             )
             self.volatile = self.volatile or request.is_volatile
+            self._opens_by_taking = self._opens_by_taking or request.opens_by_taking
         if job.state is JobState.PEND:
             self.wanted[job.stream] = request
         return request
@@ -238,6 +247,23 @@ class State(ShutHosts):
         """
         thresholds, hosts = self.stored.queues[queue].spec.thresholds, self.capacity.load_bounds
         return bounds_of(thresholds, hosts, self.catalogue) if thresholds or hosts else ()
+
+    def may_open_by_taking(self) -> bool:
+        """
+        Say whether some job waits to which hosts may open by what others take of them.
+        """
+        waiting = self.wanted.values() if self._opens_by_taking else ()
+        return any(request.opens_by_taking for request in waiting)
+
+    def _is_taken(self, name: str) -> bool:
+        """
+        Say whether jobs take of what has a name.
+        """
+        found = self.catalogue.get(name)
+        known = name if found is None else found.name
+        capacity = self.capacity
+        is_pool = known in capacity.pools.by_name
+        return known == SLOTS or is_pool or known in capacity.resources
 
     def _queue_share(self, spec: JobSpec) -> QueueShare:
         """
@@ -362,6 +388,7 @@ class State(ShutHosts):
         self.with_victims_back(lambda: None)
         self._preys.clear()
         self.forget_requests()
+        self.time_alternatives_anew()
         self.note_loads()
         for queue in self.stored.queues.values():
             self.picker.on_queue_update(queue)

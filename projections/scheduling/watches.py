@@ -162,14 +162,32 @@ class Watches:
         the next session look at it.
         """
         spec = job.spec
-        for delay_us in delays_of(self.requirement_of(spec, is_checked=False)):
-            moment = job.submit_us + delay_us
-            heappush(self.timers, (moment, job.number, job.index, job.stream))
+        self._time_alternatives(job)
         if spec.dependency is None and spec.begin_us is None and spec.deadline_us is None:
             self.picker.on_job_push(job)
             return
         self.unchecked[job.stream] = job
         self.set_waiting_timers(job)
+
+    def _time_alternatives(self, job: JobRecord) -> None:
+        """
+        Have a pending job looked at when its hidden alternatives open.
+        """
+        for delay_us in delays_of(self.requirement_of(job.spec, is_checked=False)):
+            moment = job.submit_us + delay_us
+            heappush(self.timers, (moment, job.number, job.index, job.stream))
+
+    def time_alternatives_anew(self) -> None:
+        """
+        Do so for all pending jobs that have a requirement of a profile or queue: it may have
+        changed.
+        """
+        told = [each.requirement for each in self.stored.profiles.values()]
+        told += [each.spec.requirement for each in self.stored.queues.values()]
+        if any(map(delays_of, told)):
+            for job in self.stored.jobs.values():
+                if job.state is JobState.PEND:
+                    self._time_alternatives(job)
 
     def consider_put_back(self) -> None:
         """

@@ -26,6 +26,8 @@ SHAPES = (
     "rusage[mem=30/job]",
     "rusage[bw=1] order[slots]",
     "span[ptile=2] rusage[mem=20]",
+    "select[slots<3]",
+    "select[mem!=200 && !(slots>=4)] rusage[mem=10]",
     "same[type] rusage[mem=30/task]",
     "1*{rusage[mem=60]} + 1*{select[fast] rusage[gpu=1]}",
     "{rusage[mem=900]} || {rusage[mem=70/task]}",

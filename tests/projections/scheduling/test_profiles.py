@@ -372,3 +372,23 @@ def test_a_queue_is_removed_when_nothing_is_in_it(scenario: Scenario) -> None:
         scenario.jobs("A queue=other")
     scenario.jobs("B")
     assert decided(scenario) == ["B dispatched: h1*1"]
+
+
+def test_alternatives_of_a_profile_that_is_changed_open_at_their_moment(
+    scenario: Scenario,
+) -> None:
+    """
+    A job that waits already is woken for those that it has got since.
+    """
+    scenario.hosts("h1 slots=4")
+    profile(scenario, "p", resreq=("select[maxslots>9]",))
+    scenario.submit("A", profile="p")
+    scenario.session()
+    profile(scenario, "p", resreq=("{select[maxslots>9]} || {select[maxslots>1]}@10",))
+    scenario.session()
+    moment = scenario.core.next_wakeup(scenario.now_us)
+    assert moment == scenario.job("A").submit_us + 600 * SECOND_US
+    scenario.pass_time(600)
+    scenario.session()
+
+    assert "RUN" == scenario.states()["A"]

@@ -6,8 +6,9 @@ It shares nothing with the core but words. A property test (``test_model_props.p
 same clusters, jobs and happenings, and compares what they decide and why jobs wait. Whatever can be
 looked at in two ways is looked at here in the way that is easier to believe.
 
-Here are the cluster, what happens to it, and the session; ``model_place.py`` places one job,
-``model_preempt.py`` finds victims and lets them go on.
+Here are the cluster, what happens to it, and the session; ``model_bounds.py`` tells what bounds
+jobs together, ``model_place.py`` places one job, ``model_preempt.py`` finds victims and lets them
+go on.
 """
 
 # long: the whole scheduler in one place, so that it can be read from top to bottom.
@@ -18,6 +19,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MILLI: Final = 1_000
+ELEMENTS: Final = 100
+UNTRIED: Final = ("MEMBER_NOT_TRIED", "ALTERNATIVE_WAITS")
 LIVE: Final = ("RUN", "USUSP", "SSUSP", "UNKWN")
 ENDED: Final = ("DONE", "EXIT")
 
@@ -56,6 +59,33 @@ class Exits:
 
 
 @dataclass
+class Part:
+    """
+    Hold one primary: its tasks, what each host must be and give, and how hosts are chosen: in what
+    order, and alike in what.
+    """
+
+    tasks_min: int = 1
+    tasks_max: int = 1
+    needs: dict[str, Need] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    span: str = ""
+    ptile: int = 0
+    order: tuple[str, ...] = ()
+    same: str = ""
+
+
+@dataclass
+class Branch:
+    """
+    Hold one alternative: parts of which each must be placed, and when it opens.
+    """
+
+    parts: list[Part]
+    delay_us: int = 0
+
+
+@dataclass
 class Ask:
     """
     Hold what a user asks for. ``depends`` is a small tree: ("done", id), ("ended", id),
@@ -80,6 +110,24 @@ class Ask:
     run_limit_us: int | None = None
     deadline_us: int | None = None
     exits: Exits | None = None
+    group: str = ""
+    project: str = ""
+    order: tuple[str, ...] = ()
+    same: str = ""
+    branches: list[Branch] = field(default_factory=list)
+
+    def alternatives(self) -> list[Branch]:
+        """
+        Return the alternatives; one, of one part, unless the job says otherwise.
+        """
+        own = (self.tasks_min, self.tasks_max, self.needs, self.flags, self.span, self.ptile)
+        return self.branches or [Branch([Part(*own, self.order, self.same)])]
+
+    def open_at(self, waited_us: int) -> list[Branch]:
+        """
+        Return the alternatives that are open so long after submission.
+        """
+        return [each for each in self.alternatives() if each.delay_us <= waited_us]
 
 
 @dataclass
@@ -104,7 +152,8 @@ class Job:
     ``aside``: it has stopped and given back what stopped jobs give back. ``stopped_for`` is the job
     that it was stopped for; ``spared`` are those for which it isn't stopped again. ``holds`` is
     what is held for this job while its victims stop. ``run_us`` is how long it has run before it
-    came into the state it is in; ``avoids`` are hosts where it failed.
+    came into the state it is in; ``avoids`` are hosts where it failed. ``number`` counts
+    submissions in steps of a hundred, and the elements of an array between.
     """
 
     number: int
@@ -134,8 +183,19 @@ class Job:
     times_stopped: int = 0
     run_us: int = 0
     avoids: tuple[str, ...] = ()
+    submit_us: int = 0
+    index: int = 0
+    most_at_once: int | None = None
     reasons: frozenset[Reason] = frozenset()
     is_never: bool = False
+
+    @property
+    def name(self) -> str:
+        """
+        Return what users call it: its submission's number, and its index in an array.
+        """
+        number = self.number // ELEMENTS
+        return f"{number}[{self.index}]" if self.index else str(number)
 
 
 @dataclass
@@ -151,6 +211,7 @@ class Host:
     is_closed: bool = False
     lost_us: int | None = None
     report_us: int = 0
+    rack: str = ""
     load: dict[str, int] = field(default_factory=dict)
 
 
@@ -179,6 +240,8 @@ class Queue:
     on_preempt: str = "suspend"
     run_limit_us: int | None = None
     exits: Exits | None = None
+    users: tuple[str, ...] | None = None
+    project: str = ""
 
 
 @dataclass
@@ -205,6 +268,34 @@ class Limit:
     each_queue: bool = False
     hosts: tuple[str, ...] | None = None
     each_host: bool = False
+    groups: tuple[str, ...] | None = None
+    projects: tuple[str, ...] | None = None
+    each_project: bool = False
+
+
+@dataclass
+class Group:
+    """
+    Hold a group of users, and of groups; and what bounds its members.
+    """
+
+    members: tuple[str, ...]
+    slots: int | None = None
+    user_slots: int | None = None
+    jobs: int | None = None
+    project: str = ""
+
+
+@dataclass
+class Project:
+    """
+    Hold who may be in a project, and how much its jobs may have together.
+    """
+
+    users: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    quotas: dict[str, int] = field(default_factory=dict)
+    is_open: bool = True
 
 
 @dataclass
@@ -236,6 +327,8 @@ class Model:
         self.shared: dict[str, Shared] = {}
         self.limits: dict[str, Limit] = {}
         self.user_slots: dict[str, int] = {}
+        self.groups: dict[str, Group] = {}
+        self.projects: dict[str, Project] = {}
         self.jobs: dict[int, Job] = {}
         self.now_us = 0
         self.decisions: list[Decision] = []
@@ -309,15 +402,25 @@ class Model:
 
     # -- what users and administrators do
 
-    def submit(self, ask: Ask, *, is_held: bool) -> Job:
+    def submit(
+        self, ask: Ask, *, is_held: bool, size: int = 0, most_at_once: int | None = None
+    ) -> None:
         """
-        Take a job in.
+        Take a job in, or an array of some size, of which so many may be started at a time.
         """
-        number = len(self.jobs) + 1
-        job = Job(number, ask, ask.queue, self.now_us, since_us=self.now_us)
-        job.state = "PSUSP" if is_held else "PEND"
-        self.jobs[number] = job
-        return job
+        first = (max(self.jobs, default=0) // ELEMENTS + 1) * ELEMENTS
+        for index in range(1, size + 1) if size else [0]:
+            job = Job(first + index, ask, ask.queue, self.now_us, since_us=self.now_us)
+            job.state = "PSUSP" if is_held else "PEND"
+            job.index, job.most_at_once, job.submit_us = index, most_at_once, self.now_us
+            self.jobs[job.number] = job
+
+    def started_of(self, job: Job) -> int:
+        """
+        Return how many elements of a job's array are started.
+        """
+        number = job.number // ELEMENTS
+        return sum(other.number // ELEMENTS == number for other in self.live())
 
     def hold(self, job: Job) -> None:
         """
@@ -519,7 +622,7 @@ class Model:
             if job.state in LIVE and job.order != "kill":
                 self.order_kill(job, why)
             elif job.state in ("PEND", "PSUSP"):
-                self.decide("ended", str(number), why)
+                self.decide("ended", job.name, why)
                 job.back_why = "" if job.is_unwanted else job.back_why
                 self.leave(job, "EXIT")
 
@@ -527,7 +630,7 @@ class Model:
         """
         Order a job's end.
         """
-        self.decide("kill", str(job.number), why)
+        self.decide("kill", job.name, why)
         job.order = "kill"
 
     def _give_up_lost_hosts(self) -> None:
@@ -543,14 +646,14 @@ class Model:
             if job.ask.is_rerunnable and not job.is_unwanted:
                 self._requeue(job, "lost host")
             else:
-                self.decide("ended", str(job.number), "TERM_LOST_HOST")
+                self.decide("ended", job.name, "TERM_LOST_HOST")
                 job.back_why = "" if job.is_unwanted else job.back_why
                 self.leave(job, "EXIT")
 
     def _end_unwanted(self) -> None:
         for job in self.jobs.values():
             if job.state in ("PEND", "PSUSP") and job.is_unwanted:
-                self.decide("ended", str(job.number), "TERM_OWNER")
+                self.decide("ended", job.name, "TERM_OWNER")
                 self.leave(job, "EXIT")
             elif job.state in LIVE and job.order != "kill" and (job.is_unwanted or job.back_why):
                 self.order_kill(job, "TERM_OWNER" if job.is_unwanted else "TERM_REQUEUE_OWNER")
@@ -565,7 +668,7 @@ class Model:
         Put a job back: behind its equals by command, at its old place by its own doing or from a
         lost host, where the next session considers it.
         """
-        self.decide("requeued", str(job.number), why)
+        self.decide("requeued", job.name, why)
         self.leave(job, "PSUSP" if job.is_back_held else "PEND")
         if why == "lost host":
             job.is_put_back = not job.is_back_held
@@ -577,25 +680,25 @@ class Model:
 
     def _stop_and_let_go_on(self) -> None:
         """
-        Order what users want stopped to stop, and what they let go on to go on when what it gave
-        back is free, and held for nobody.
+        Order what users want stopped to stop, then what they let go on to go on when what it gave
+        back is free, and held for nobody; that of higher queues first.
         """
         from tests.model_preempt import fits_again
 
-        for job in self.live():
-            if job.order:
-                continue
+        idle = [job for job in self.live() if not job.order]
+        for job in idle:
             if job.state == "RUN" and job.stop_wanted:
-                self.decide("suspend", str(job.number), "")
+                self.decide("suspend", job.name, "")
                 job.order = "suspend"
-            elif job.state == "SSUSP" and job.go_on_wanted and fits_again(self, job):
+        for job in sorted(idle, key=lambda each: -self.queues[each.queue].priority):
+            if job.state == "SSUSP" and job.go_on_wanted and fits_again(self, job):
                 self.resume(job)
 
     def resume(self, job: Job) -> None:
         """
         Order a stopped job to go on; from now on it has all that it gave back.
         """
-        self.decide("resume", str(job.number))
+        self.decide("resume", job.name)
         job.order, job.aside = "resume", False
 
     def why_not_ready(self, job: Job) -> str:
@@ -664,15 +767,19 @@ class Model:
         if got is None:
             shut = {(self.why_shut(each), "", "", each.name) for each in self.hosts.values()}
             shut = {reason for reason in shut if reason[0]}
-            # A reason of the whole job is told alone, without those of hosts.
-            if not reasons or any(host for _, _, _, host in reasons):
+            # A reason of the whole job is told alone, without those of hosts; what wasn't tried is
+            # none.
+            causes = [each for each in reasons if not each[0].startswith(UNTRIED)]
+            if not causes or any(host for _, _, _, host in reasons):
                 reasons = reasons | shut
-            job.reasons = frozenset(reasons or {("NO_HOSTS", "", "", "")})
+            if not causes and not shut:
+                reasons = reasons | {("NO_HOSTS", "", "", "")}
+            job.reasons = frozenset(reasons)
             job.is_never = would_never(self, job)
             return False
         self.turn(job, "RUN")
         job.got, job.holds, job.start_us = got, None, self.now_us
         job.is_new = True
         where = " ".join(f"{host}*{tasks}" for host, tasks in got.tasks.items())
-        self.decide("dispatched", str(job.number), where)
+        self.decide("dispatched", job.name, where)
         return True

@@ -8,125 +8,9 @@ host. A part of the obvious slow scheduler, ``model.py``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from tests.model import MILLI, Ask, Grant, Host, Job, Model, Queue, Reason
-
-# ------------------------------------------------------------------------------------------ bounds
-
-
-@dataclass
-class Bound:
-    """
-    Bound one thing for the jobs of some users and queues, which have one budget together or one
-    for each user or queue. None stands for anybody.
-
-    Args:
-        hosts: On which hosts, None for the whole job.
-        each_host: Whether each host has a budget of its own.
-        rank: In which order causes are looked at.
-        counts_stopped: Whether jobs that were stopped for others count.
-    """
-
-    name: str
-    resource: str
-    most: int
-    codes: tuple[str, str] = ("RES_LIMIT", "RES_LIMIT")
-    users: tuple[str, ...] | None = None
-    queues: tuple[str, ...] | None = None
-    hosts: tuple[str, ...] | None = None
-    each_user: bool = False
-    each_queue: bool = False
-    each_host: bool = False
-    rank: int = 3
-    counts_stopped: bool = True
-
-    def code(self, ask: Ask) -> str:
-        """
-        Return the reason of a job that it keeps from starting: one of a single task, or a parallel
-        one.
-        """
-        return self.codes[ask.tasks_min > 1]
-
-    def owner_of(self, user: str, queue: str) -> str | None:
-        """
-        Return whose budget a job is charged to, None when it isn't bound.
-        """
-        if self.users is not None and user not in self.users:
-            return None
-        if self.queues is not None and queue not in self.queues:
-            return None
-        return "/".join(filter(None, (user * self.each_user, queue * self.each_queue)))
-
-
-def bounds_of(model: Model) -> list[Bound]:
-    """
-    Return everything that bounds jobs together.
-    """
-    found = []
-    for name, limit in model.limits.items():
-        bound = Bound(name, limit.resource, limit.milli)
-        bound.users, bound.queues, bound.hosts = limit.users, limit.queues, limit.hosts
-        bound.each_user, bound.each_queue = limit.each_user, limit.each_queue
-        bound.each_host, bound.counts_stopped = limit.each_host, limit.resource != "jobs"
-        found.append(bound)
-    for queue in model.queues.values():
-        found += _bounds_of_queue(queue, tuple(model.hosts))
-    for user, slots in model.user_slots.items():
-        codes = ("USER_JOB_LIMIT", "USER_PJOB_LIMIT")
-        bound = Bound(f"user {user}", "slots", slots * MILLI, codes, (user,), rank=1)
-        bound.counts_stopped = False
-        found.append(bound)
-    return found
-
-
-def _bounds_of_queue(queue: Queue, hosts: tuple[str, ...]) -> list[Bound]:
-    """
-    Return what a queue bounds: its slots, those of each of its users, those on each host, its jobs.
-    """
-    title, own, found = f"queue {queue.name}", (queue.name,), []
-    if queue.slots is not None:
-        codes = ("QUE_JOB_LIMIT", "QUE_PJOB_LIMIT")
-        found.append(Bound(title, "slots", queue.slots * MILLI, codes, None, own, rank=0))
-    if queue.user_slots is not None:
-        codes, most = ("QUE_USR_JLIMIT", "QUE_USR_PJLIMIT"), queue.user_slots * MILLI
-        bound = Bound(f"{title} by user", "slots", most, codes, None, own, rank=2)
-        bound.each_user = True
-        found.append(bound)
-    if queue.host_slots is not None:
-        codes, most = ("QUE_HOST_JLIMIT", "QUE_HOST_JLIMIT"), queue.host_slots * MILLI
-        bound = Bound(f"{title} by host", "slots", most, codes, None, own, hosts)
-        bound.each_host = True
-        found.append(bound)
-    if queue.jobs is not None:
-        found.append(Bound(title, "jobs", queue.jobs * MILLI, queues=own))
-    return found
-
-
-def taken_of(got: Grant, resource: str, hosts: tuple[str, ...] | None) -> int:
-    """
-    Return what a job takes of a thing on some hosts, or in all.
-    """
-    on = [host for host in got.tasks if hosts is None or host in hosts]
-    if resource == "jobs":
-        return MILLI if on else 0
-    if resource in ("slots", "tasks"):
-        return sum(got.tasks[host] for host in on) * MILLI
-    shared = got.shared.get(resource, 0) if hosts is None else 0
-    return sum(got.amounts[host].get(resource, 0) for host in on) + shared
-
-
-def least_of(ask: Ask, resource: str) -> int:
-    """
-    Return the least of a thing that a job needs.
-    """
-    if resource == "jobs":
-        return MILLI
-    if resource in ("slots", "tasks"):
-        return ask.tasks_min * MILLI
-    need = ask.needs.get(resource)
-    return 0 if need is None else need.of(ask.tasks_min, 1)
-
+from tests.model import MILLI, Ask, Branch, Grant, Host, Job, Model, Part, Reason
+from tests.model_bounds import Bound, bounds_of, least_of, right_lost, taken_of, tasks_of
 
 # -------------------------------------------------------------------------------- what a job sees
 
@@ -143,6 +27,8 @@ class Sight:
         ended: Jobs that are taken to have ended for it.
         only: The one host that is looked at, None for all.
         is_empty: See every host open and nothing in use.
+
+    ``claimed`` is what earlier parts of the same request have been given, None for nothing.
     """
 
     def __init__(
@@ -161,6 +47,7 @@ class Sight:
         self.ended = ended or []
         self.only = only
         self.is_empty = is_empty
+        self.claimed: Grant | None = None
 
     def hosts(self) -> list[Host]:
         """
@@ -202,9 +89,10 @@ class Sight:
         """
         Return the free slots of a host.
         """
+        own = 0 if self.claimed is None else self.claimed.tasks.get(host.name, 0)
         if self.is_empty:
-            return host.slots
-        used = 0
+            return host.slots - own
+        used = own
         for other in self.model.live():
             if other.got is not None and not self._gives_slots(other):
                 used += other.got.tasks.get(host.name, 0)
@@ -217,9 +105,11 @@ class Sight:
         Return what is available of a resource of a host.
         """
         total = host.totals.get(resource, 0)
-        if self.is_empty:
-            return total
         charged = unused = 0
+        if self.claimed is not None:
+            charged = unused = self.claimed.amounts.get(host.name, {}).get(resource, 0)
+        if self.is_empty:
+            return total - charged
         for other in self.model.live():
             reserved = reserved_of(other, host.name, resource)
             if reserved and not self._has_given(other, resource):
@@ -239,9 +129,10 @@ class Sight:
         Return what is left of a total that all hosts share.
         """
         total = self.model.shared[resource].total
+        own = 0 if self.claimed is None else self.claimed.shared.get(resource, 0)
         if self.is_empty:
-            return total
-        charged = sum(
+            return total - own
+        charged = own + sum(
             other.got.shared.get(resource, 0)
             for other in self.model.live()
             if other.got is not None and not self._has_given(other, resource)
@@ -251,9 +142,17 @@ class Sight:
 
     def left(self, bound: Bound, host: str | None = None) -> int | None:
         """
-        Return what is left to this job of a bound, None when it isn't bound.
+        Return what is left to this job of a bound beside what its earlier parts take, None when it
+        isn't bound.
         """
-        owner = bound.owner_of(self.job.ask.user, self.job.queue)
+        left = self._left(bound, host)
+        if left is None or self.claimed is None or bound.resource == "jobs":
+            return left
+        hosts = (host,) if host is not None and bound.each_host else bound.hosts
+        return left - taken_of(self.claimed, bound.resource, hosts)
+
+    def _left(self, bound: Bound, host: str | None) -> int | None:
+        owner = bound.owner_of(self.model, self.job)
         if owner is None:
             return None
         hosts = bound.hosts
@@ -268,10 +167,10 @@ class Sight:
         for other in self.model.live():
             is_stopped = other in self.stopped or (other.aside and other.stopped_for)
             is_free = other in self.ended or (is_stopped and not bound.counts_stopped)
-            if bound.owner_of(other.ask.user, other.queue) == owner and other.got and not is_free:
+            if bound.owner_of(self.model, other) == owner and other.got and not is_free:
                 used += taken_of(other.got, bound.resource, hosts)
         for holder in self._others_that_hold():
-            if bound.owner_of(holder.ask.user, holder.queue) == owner:
+            if bound.owner_of(self.model, holder) == owner:
                 used += held_of(self.model, holder, bound, hosts)
         return max(0, bound.most - used)
 
@@ -348,11 +247,11 @@ def held_of(model: Model, holder: Job, bound: Bound, hosts: tuple[str, ...] | No
     Return what of a bound is held for a job beyond what its victims will give back of it.
     """
     assert holder.holds is not None, holder
-    owner = bound.owner_of(holder.ask.user, holder.queue)
+    owner = bound.owner_of(model, holder)
     covered = 0
     for victim in victims_of(model, holder):
         gives = not victim.aside and (victim.order == "kill" or not bound.counts_stopped)
-        if gives and victim.got and bound.owner_of(victim.ask.user, victim.queue) == owner:
+        if gives and victim.got and bound.owner_of(model, victim) == owner:
             covered += taken_of(victim.got, bound.resource, hosts)
     return max(0, taken_of(holder.holds, bound.resource, hosts) - covered)
 
@@ -373,10 +272,11 @@ def why_kept(model: Model, job: Job) -> Reason | None:
     sight = Sight(model, job)
     for rank, kept in other_keepers(model, job):
         found.append(((rank, 0, 0, 0), kept))
+    branches, tasks = open_branches(model, job), tasks_of(job.ask)
     for place, bound in enumerate(bounds_of(model)):
         left = sight.left(bound) if bound.hosts is None else None
-        if left is not None and least_of(job.ask, bound.resource) > left:
-            reason = (bound.code(job.ask), bound.resource, bound.name, "")
+        if left is not None and least_of(branches, bound.resource) > left:
+            reason = (bound.code(tasks), bound.resource, bound.name, "")
             found.append(((bound.rank, left, bound.most, place), reason))
     return min(found)[1] if found else None
 
@@ -388,8 +288,13 @@ def other_keepers(model: Model, job: Job) -> list[tuple[float, Reason]]:
     """
     limit, deadline = model.run_limit_of(job), job.ask.deadline_us
     found: list[tuple[float, Reason]] = []
+    lost = right_lost(model, job)
+    if lost is not None:
+        found.append((-1, lost))
     if limit is not None and deadline is not None and model.now_us + limit > deadline:
         found.append((0.5, ("JOB_MISS_DEADLINE", "", "", "")))
+    if job.most_at_once is not None and model.started_of(job) >= job.most_at_once:
+        found.append((2.5, ("JOB_ARRAY_JLIMIT", "", f"{job.most_at_once} at a time", "")))
     return found
 
 
@@ -402,47 +307,162 @@ def would_never(model: Model, job: Job) -> bool:
     return place(model, job, Sight(model, job, is_empty=True))[0] is None
 
 
+def may_not_be(model: Model, ask: Ask, queue: str | None = None) -> bool:
+    """
+    Say whether a request is refused: who makes it has no right to, or no bound could ever hold it.
+    """
+    trial = Job(0, ask, queue or ask.queue, 0)
+    return right_lost(model, trial) is not None or is_over(model, ask, queue)
+
+
 def is_over(model: Model, ask: Ask, queue: str | None = None) -> bool:
     """
-    Say whether a bound of the whole job could never hold a request, so that it is refused.
+    Say whether a bound of the whole job could never hold a request.
     """
     sight = Sight(model, Job(0, ask, queue or ask.queue, 0), is_empty=True)
     for bound in bounds_of(model):
         left = sight.left(bound) if bound.hosts is None else None
-        if left is not None and least_of(ask, bound.resource) > left:
+        if left is not None and least_of(ask.alternatives(), bound.resource) > left:
             return True
     return False
 
 
+def open_branches(model: Model, job: Job) -> list[Branch]:
+    """
+    Return the alternatives of a job that are open by now.
+    """
+    return job.ask.open_at(model.now_us - job.submit_us)
+
+
 def place(model: Model, job: Job, sight: Sight) -> tuple[Grant | None, set[Reason]]:
     """
-    Return what a job gets: as many tasks as can be placed. Or every reason why it gets nothing.
+    Return what a job gets from the first of its alternatives that can be placed. Or every reason
+    why it gets nothing.
     """
-    ask, reasons, hosts = job.ask, set[Reason](), []
+    every, reasons = job.ask.alternatives(), set[Reason]()
+    opened = every if sight.is_empty else open_branches(model, job)
+    if sight.stopped or sight.ended or not sight.is_empty:
+        short = _short_of_budget(model, job, sight)
+        if short is not None:
+            return None, {short}
+    for number, branch in enumerate(every, 1):
+        alternative = number if len(every) > 1 else 0
+        if branch not in opened:
+            reasons.add((f"ALTERNATIVE_WAITS@{alternative}.0", "", "", ""))
+            continue
+        got, more = _place_branch(job, branch, sight, alternative)
+        sight.claimed = None
+        if got is not None:
+            return got, set()
+        reasons |= more
+    return None, reasons
+
+
+def _short_of_budget(model: Model, job: Job, sight: Sight) -> Reason | None:
+    """
+    Return which bound of the whole job can't hold its least need, None when all do.
+    """
+    branches, tasks, found = open_branches(model, job), tasks_of(job.ask), []
+    for place, bound in enumerate(bounds_of(model)):
+        left = sight.left(bound) if bound.hosts is None else None
+        if left is not None and least_of(branches, bound.resource) > left:
+            reason = (bound.code(tasks), bound.resource, bound.name, "")
+            found.append(((bound.rank, left, bound.most, place), reason))
+    return min(found)[1] if found else None
+
+
+def _place_branch(
+    job: Job, branch: Branch, sight: Sight, alternative: int
+) -> tuple[Grant | None, set[Reason]]:
+    """
+    Place the parts of an alternative one after the other, or none of them.
+    """
+    reasons, has_failed = set[Reason](), False
+    for number, part in enumerate(branch.parts, 1):
+        member = number if len(branch.parts) > 1 else 0
+        mark = f"@{alternative}.{member}" if alternative or member else ""
+        if has_failed:
+            reasons.add((f"MEMBER_NOT_TRIED{mark}", "", "", ""))
+            continue
+        got, more = _place_part(job, part, sight)
+        if got is None:
+            has_failed = True
+            reasons |= {(code + mark, *rest) for code, *rest in more}  # type: ignore[misc]
+        else:
+            sight.claimed = got if sight.claimed is None else together(sight.claimed, got)
+    return None if has_failed else sight.claimed, reasons
+
+
+def together(one: Grant, other: Grant) -> Grant:
+    """
+    Return what two grants give.
+    """
+    tasks = {host: one.tasks.get(host, 0) + n for host, n in other.tasks.items()}
+    amounts = {
+        host: {
+            name: milli + one.amounts.get(host, {}).get(name, 0)
+            for name, milli in {**dict.fromkeys(one.amounts.get(host, {}), 0), **own}.items()
+        }
+        for host, own in other.amounts.items()
+    }
+    names = {**one.shared, **other.shared}
+    shared = {name: one.shared.get(name, 0) + other.shared.get(name, 0) for name in names}
+    return Grant({**one.tasks, **tasks}, {**one.amounts, **amounts}, shared)
+
+
+def _place_part(job: Job, part: Part, sight: Sight) -> tuple[Grant | None, set[Reason]]:
+    """
+    Return what a part gets: as many tasks as can be placed. Or every reason why it gets nothing.
+    """
+    model, reasons, hosts = sight.model, set[Reason](), []
     for host in sight.hosts():
-        code, detail = _mismatch(job, host, sight)
+        code, detail = _mismatch(job, part, host, sight)
         if code:
             reasons.add((code, "", detail, host.name))
         else:
             hosts.append(host)
-    hosts.sort(key=lambda host: -_wish(job, host, model))
-    for resource, need in ask.needs.items():
-        if resource in model.shared and need.of(ask.tasks_min, 1) > sight.shared(resource):
+    hosts.sort(key=lambda host: (-_wish(job, host, model), *_order(part, host, sight)))
+    for resource, need in part.needs.items():
+        if resource in model.shared and need.of(part.tasks_min, 1) > sight.shared(resource):
             reasons.add(("RES_SHORT", resource, "", ""))
     for bound in bounds_of(model):
         left = sight.left(bound) if bound.hosts is None else None
-        if left is not None and least_of(ask, bound.resource) > left:
-            reasons.add((bound.code(ask), bound.resource, bound.name, ""))
+        if left is not None and least_of([Branch([part])], bound.resource) > left:
+            reasons.add((bound.code(part.tasks_min), bound.resource, bound.name, ""))
     if any(not host for _, _, _, host in reasons):
         return None, reasons
-    for tasks in range(ask.tasks_max, ask.tasks_min - 1, -1):
+    for tasks in range(part.tasks_max, part.tasks_min - 1, -1):
         short: set[Reason] = set()
-        got = _place_count(job, sight, hosts, tasks, short)
-        if got is not None:
-            return got, set()
+        for alike in _alike(part, hosts):
+            got = _place_count(job, part, sight, alike, tasks, short)
+            if got is not None:
+                return got, set()
     if hosts and not short:
         short = {("JOB_SPREAD_TASK", "", "", "")}
     return None, reasons | short
+
+
+def _order(part: Part, host: Host, sight: Sight) -> list[int]:
+    """
+    Return what orders hosts by what they have left: the most first, the least with a minus; those
+    that don't have it last.
+    """
+    keys = []
+    for key in part.order:
+        name = key.removeprefix("-")
+        left = sight.amount(host, name)
+        keys += [name not in host.totals, left if key.startswith("-") else -left]
+    return keys
+
+
+def _alike(part: Part, hosts: list[Host]) -> list[list[Host]]:
+    """
+    Return groups of hosts that are alike in what the part wants the same.
+    """
+    groups: dict[str, list[Host]] = {}
+    for host in hosts:
+        groups.setdefault(host.rack if part.same else "", []).append(host)
+    return list(groups.values())
 
 
 def _wish(job: Job, host: Host, model: Model) -> int:
@@ -453,7 +473,7 @@ def _wish(job: Job, host: Host, model: Model) -> int:
     return asked.get(host.name, 0)
 
 
-def _mismatch(job: Job, host: Host, sight: Sight) -> tuple[str, str]:
+def _mismatch(job: Job, part: Part, host: Host, sight: Sight) -> tuple[str, str]:
     """
     Return why a host doesn't match a job, whatever it has left.
     """
@@ -464,7 +484,7 @@ def _mismatch(job: Job, host: Host, sight: Sight) -> tuple[str, str]:
         return "HOST_USR_SPEC", ""
     if host.name in job.avoids:
         return "SBD_JOB_REQUEUE", ""
-    for flag in ask.flags:
+    for flag in part.flags:
         if flag not in host.flags:
             return "HOST_RES_REQ", flag
     if ask.is_exclusive and not sight.is_empty:
@@ -475,28 +495,27 @@ def _mismatch(job: Job, host: Host, sight: Sight) -> tuple[str, str]:
 
 
 def _place_count(
-    job: Job, sight: Sight, hosts: list[Host], tasks: int, short: set[Reason]
+    job: Job, part: Part, sight: Sight, hosts: list[Host], tasks: int, short: set[Reason]
 ) -> Grant | None:
     """
     Place so many tasks: the first plan of the first allocator that is satisfied whole.
     """
-    ask = job.ask
-    if ask.tasks_max == 1:
+    if part.tasks_max == 1:
         names = ["seqjob"]
-    elif ask.span:
-        names = [ask.span]
+    elif part.span:
+        names = [part.span]
     else:
         names = list(sight.model.rules.chain)
     for name in names:
-        for plan in _plans(name, job, sight, hosts, tasks):
-            claims = _claim(job, sight, hosts, plan, short)
+        for plan in _plans(name, job, part, sight, hosts, tasks):
+            claims = _claim(job, part, sight, hosts, plan, short)
             if claims is not None:
-                return _granted(ask, sight.model, claims)
+                return _granted(part, sight.model, claims)
     return None
 
 
 def _plans(
-    name: str, job: Job, sight: Sight, hosts: list[Host], tasks: int
+    name: str, job: Job, part: Part, sight: Sight, hosts: list[Host], tasks: int
 ) -> Iterator[list[int]]:
     """
     Yield partitions of the tasks, each largest first; ``fill`` takes hosts in order, each as full
@@ -505,7 +524,7 @@ def _plans(
     if name in ("seqjob", "hosts"):
         yield [tasks]
     elif name == "ptile":
-        tile = job.ask.ptile
+        tile = part.ptile
         yield [tile] * (tasks // tile) + ([tasks % tile] if tasks % tile else [])
     elif name == "parjob":
         for count in range(1, tasks + 1):
@@ -514,7 +533,7 @@ def _plans(
     else:
         left, plan = tasks, []
         for host in hosts:
-            takes = [n for n in range(1, left + 1) if not _shortages(job, sight, host, n, {})]
+            takes = [n for n in range(1, left + 1) if not _shortages(job, part, sight, host, n, {})]
             if takes:
                 plan.append(takes[-1])
                 left -= takes[-1]
@@ -522,19 +541,19 @@ def _plans(
 
 
 def _claim(
-    job: Job, sight: Sight, hosts: list[Host], plan: list[int], short: set[Reason]
+    job: Job, part: Part, sight: Sight, hosts: list[Host], plan: list[int], short: set[Reason]
 ) -> dict[str, int] | None:
     """
     Give each bucket the first host that satisfies it and isn't claimed; None when one finds none.
     """
-    if not _within(job, sight, sum(plan), len(plan)):
+    if not _within(part, sight, sum(plan), len(plan)):
         return None
     claims: dict[str, int] = {}
     for tasks in plan:
         for host in hosts:
             if host.name in claims:
                 continue
-            missing = _shortages(job, sight, host, tasks, claims)
+            missing = _shortages(job, part, sight, host, tasks, claims)
             if not missing:
                 claims[host.name] = tasks
                 break
@@ -544,11 +563,11 @@ def _claim(
     return claims
 
 
-def _within(job: Job, sight: Sight, tasks: int, hosts: int) -> bool:
+def _within(part: Part, sight: Sight, tasks: int, hosts: int) -> bool:
     """
     Say whether shared resources and bounds of the whole job hold so many tasks and hosts.
     """
-    needs = job.ask.needs
+    needs = part.needs
     for resource, need in needs.items():
         if resource in sight.model.shared and need.of(tasks, hosts) > sight.shared(resource):
             return False
@@ -563,36 +582,37 @@ def _within(job: Job, sight: Sight, tasks: int, hosts: int) -> bool:
 
 
 def _shortages(
-    job: Job, sight: Sight, host: Host, tasks: int, claims: dict[str, int]
+    job: Job, part: Part, sight: Sight, host: Host, tasks: int, claims: dict[str, int]
 ) -> set[Reason]:
     """
     Return everything that a host is short of for a bucket.
     """
-    ask, model, found = job.ask, sight.model, set[Reason]()
+    model, found = sight.model, set[Reason]()
     if tasks > sight.slots(host):
-        found.add(("JOB_NO_SPAN" if ask.span else "HOST_SLOTS", "slots", "", host.name))
-    for resource, need in ask.needs.items():
+        found.add(("JOB_NO_SPAN" if part.span else "HOST_SLOTS", "slots", "", host.name))
+    for resource, need in part.needs.items():
         if resource not in model.shared and need.of(tasks, 1) > sight.amount(host, resource):
             found.add(("HOST_JOB_RUSAGE", resource, "", host.name))
     for bound in bounds_of(model):
         left = sight.left(bound, host.name)
         if left is None or (bound.resource in model.shared):
             continue
-        claimed = {} if bound.each_host else {n: t for n, t in claims.items() if n in bound.hosts}
-        got = _granted(ask, model, {**claimed, host.name: tasks})
+        within = () if bound.each_host else bound.hosts or ()
+        claimed = {name: count for name, count in claims.items() if name in within}
+        got = _granted(part, model, {**claimed, host.name: tasks})
         wanted = taken_of(got, bound.resource, None)
         if wanted > left:
-            found.add((bound.code(ask), bound.resource, bound.name, host.name))
+            found.add((bound.code(part.tasks_min), bound.resource, bound.name, host.name))
     return found
 
 
-def _granted(ask: Ask, model: Model, claims: dict[str, int]) -> Grant:
+def _granted(part: Part, model: Model, claims: dict[str, int]) -> Grant:
     """
     Return what claims give.
     """
     total = sum(claims.values())
-    own = {name: need for name, need in ask.needs.items() if name not in model.shared}
-    shared = {name: need for name, need in ask.needs.items() if name in model.shared}
+    own = {name: need for name, need in part.needs.items() if name not in model.shared}
+    shared = {name: need for name, need in part.needs.items() if name in model.shared}
     return Grant(
         dict(claims),
         {host: {name: each.of(n, 1) for name, each in own.items()} for host, n in claims.items()},

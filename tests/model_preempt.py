@@ -6,15 +6,14 @@ Stop running jobs for a waiting one, and let them go on: a part of the obvious s
 from __future__ import annotations
 
 from tests.model import Grant, Host, Job, Model
+from tests.model_bounds import bounds_of, taken_of
 from tests.model_place import (
     Sight,
-    bounds_of,
     held_amount,
     held_shared,
     other_keepers,
     place,
     preys_of,
-    taken_of,
     victims_of,
 )
 
@@ -36,7 +35,7 @@ def stop_for(model: Model, job: Job) -> None:
     for victim in victims:
         way = model.queues[victim.queue].on_preempt
         if way == "suspend":
-            model.decide("suspend", str(victim.number), str(job.number))
+            model.decide("suspend", victim.name, job.name)
             victim.order = "suspend"
         else:
             model.order_kill(victim, "TERM_PREEMPT")
@@ -75,8 +74,11 @@ def _search(model: Model, job: Job) -> tuple[list[Job], Grant] | None:
         if best is None or key < best[0]:
             best = (key, found)
     # What bounds the job may be in use on any host.
-    is_bound = any(each.owner_of(job.ask.user, job.queue) is not None for each in bounds_of(model))
-    if best is not None and job.ask.tasks_max == 1 and not is_bound:
+    is_bound = any(each.owner_of(model, job) is not None for each in bounds_of(model))
+    is_serial = all(
+        sum(part.tasks_max for part in each.parts) == 1 for each in job.ask.alternatives()
+    )
+    if best is not None and is_serial and not is_bound:
         return best[1]
     spread = _fewest(model, job, ranked, None)
     if best is None or (spread is not None and len(spread[0]) < len(best[1][0])):

@@ -14,7 +14,7 @@ from domain.events.jobs import JobDispatched, JobEnded, JobPended, JobStartPromi
 from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged
 from domain.ids import CLUSTER, REASONS, SESSION
 from domain.job_states import JobState
-from domain.reasons import PendReason, ReasonCode
+from domain.reasons import NOTES, PendReason, ReasonCode
 from projections.scheduling.gathering import Gathering
 from projections.scheduling.id_ranges import ranges_of
 from projections.scheduling.orders import Orders
@@ -438,7 +438,7 @@ class Session:
         """
         state = self._state
         found = outcome.reasons()
-        if not found or any(reason.hosts for reason in found):
+        if any(reason.hosts for reason in found) or all(each.code in NOTES for each in found):
             found = with_status(found, state)
         if outcome.has_failed:
             return found, False

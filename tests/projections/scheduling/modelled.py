@@ -11,10 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from domain.amounts import MEM, Amount, Attribute, HostResource
+from domain.arrays import ArraySpec, IndexRange
 from domain.cluster import ClusterSettings
 from domain.commands import (
     CloseWorker,
+    DefineGroup,
     DefineLimit,
+    DefineProject,
     DefineQueue,
     DefineResource,
     DefineUser,
@@ -49,13 +52,16 @@ from domain.events.jobs import (
     JobSuspendOrdered,
 )
 from domain.events.workers import JobUsage
+from domain.groups import GroupSpec
 from domain.ids import job_of_stream, job_stream
 from domain.job_states import LIVE
 from domain.jobs import ExitRules, HostChoice, JobSpec
 from domain.limits import LimitAmount, LimitSpec, Scope
 from domain.name_lists import NameList, parse_names
 from domain.preemption import OnPreempt, Preemption, PreemptPolicy
+from domain.projects import ProjectSpec
 from domain.queues import QueueLimits, QueueSpec
+from domain.reasons import ReasonCode
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal, ValueType
 from domain.users import UserSpec
 from projections.scheduling.core import Core
@@ -63,8 +69,25 @@ from projections.scheduling.records import JobRecord
 from projections.scheduling.status import recorded_reasons
 from replay.engine import Engine
 from tests.builders import MB_MILLI, SECOND_US, beginning, some_settings
-from tests.model import Ask, Decision, Exits, Host, Job, Limit, Model, Queue, Reason, Rules, Shared
-from tests.model_place import bounds_of, is_over, taken_of
+from tests.model import (
+    ELEMENTS,
+    Ask,
+    Decision,
+    Exits,
+    Group,
+    Host,
+    Job,
+    Limit,
+    Model,
+    Part,
+    Project,
+    Queue,
+    Reason,
+    Rules,
+    Shared,
+)
+from tests.model_bounds import bounds_of, taken_of
+from tests.model_place import may_not_be
 from tests.replay.logs import ListLog
 
 GRACE_US = 600 * SECOND_US
@@ -93,18 +116,36 @@ def resreq_of(ask: Ask) -> tuple[str, ...]:
     """
     Return what a job asks for in LSF's words.
     """
+    if not ask.branches:
+        words = _words_of(ask.alternatives()[0].parts[0])
+        return (words,) if words else ()
+    found = []
+    for branch in ask.branches:
+        parts = [f"{part.tasks_min}*{{{_words_of(part)}}}" for part in branch.parts]
+        delay = f"@{branch.delay_us // (60 * SECOND_US)}" if branch.delay_us else ""
+        found.append(f"{{{' + '.join(parts)}}}{delay}")
+    if len(found) == 1:
+        return (found[0][1:-1],)
+    return (" || ".join(found),)
+
+
+def _words_of(part: Part) -> str:
     words = []
-    if ask.flags:
-        words.append(f"select[{' && '.join(ask.flags)}]")
-    if ask.needs:
+    if part.flags:
+        words.append(f"select[{' && '.join(part.flags)}]")
+    if part.needs:
         amounts = [
             f"{name}={need.milli // (MB_MILLI if name == MEM else 1000)}/{need.per}"
-            for name, need in ask.needs.items()
+            for name, need in part.needs.items()
         ]
         words.append(f"rusage[{':'.join(amounts)}]")
-    if ask.span:
-        words.append("span[hosts=1]" if ask.span == "hosts" else f"span[ptile={ask.ptile}]")
-    return (" ".join(words),) if words else ()
+    if part.span:
+        words.append("span[hosts=1]" if part.span == "hosts" else f"span[ptile={part.ptile}]")
+    if part.order:
+        words.append(f"order[{':'.join(part.order)}]")
+    if part.same:
+        words.append(f"same[{part.same}]")
+    return " ".join(words)
 
 
 def condition_of(tree: tuple[object, ...] | None) -> str:
@@ -115,7 +156,7 @@ def condition_of(tree: tuple[object, ...] | None) -> str:
         return ""
     kind, *parts = tree
     if kind in ("done", "ended"):
-        return f"{kind}({parts[0]})"
+        return f"{kind}({parts[0] // ELEMENTS})"  # type: ignore[operator]
     inner = [f"({condition_of(part)})" for part in parts]  # type: ignore[arg-type]
     return f"!{inner[0]}" if kind == "not" else f" {'&&' if kind == 'and' else '||'} ".join(inner)
 
@@ -154,6 +195,8 @@ def spec_of(ask: Ask, *, is_held: bool = False) -> JobSpec:
         run_limit_us=ask.run_limit_us,
         deadline_us=ask.deadline_us,
         exits=exits_of(ask.exits),
+        group=ask.group,
+        project=ask.project,
     )
 
 
@@ -187,6 +230,7 @@ class Pair:
         known = (
             ResourceDescriptor(name="fast", value_type=ValueType.BOOLEAN, is_static=True),
             ResourceDescriptor(name="scratch", is_consumable=True),
+            ResourceDescriptor(name="rack", value_type=ValueType.STRING, is_static=True),
         )
         for command in beginning(settings_of(rules)):
             self.tell(command)
@@ -212,7 +256,7 @@ class Pair:
         """
         Return the real one's record of a job.
         """
-        found: JobRecord = self.state.stored.jobs[job_stream(str(job.number))]
+        found: JobRecord = self.state.stored.jobs[job_stream(job.name)]
         return found
 
     # -- what is defined
@@ -245,6 +289,8 @@ class Pair:
             hosts=names_of(queue.hosts or {}),
             run_limit_default_us=queue.run_limit_us,
             exits=exits_of(queue.exits),
+            users=names_of(queue.users or ()),
+            project=queue.project,
         )
         self.tell(DefineQueue(queue=queue.name, spec=spec))
         self.model.queues[queue.name] = queue
@@ -254,6 +300,8 @@ class Pair:
         Define a limit.
         """
         spec = LimitSpec(
+            groups=scope_of(limit.groups, is_each=True),
+            projects=scope_of(limit.projects, is_each=limit.each_project),
             users=scope_of(limit.users, is_each=limit.each_user),
             queues=scope_of(limit.queues, is_each=limit.each_queue),
             hosts=scope_of(limit.hosts, is_each=limit.each_host),
@@ -278,6 +326,33 @@ class Pair:
         if slots is not None:
             self.model.user_slots[name] = slots
 
+    def group(self, name: str, group: Group) -> None:
+        """
+        Define a group, or define it otherwise.
+        """
+        spec = GroupSpec(
+            members=group.members,
+            default_project=group.project,
+            slots_max=group.slots,
+            user_slots_max=group.user_slots,
+            jobs_max=group.jobs,
+        )
+        self.tell(DefineGroup(group=name, spec=spec))
+        self.model.groups[name] = group
+
+    def project(self, path: str, project: Project) -> None:
+        """
+        Define a project, or define it otherwise.
+        """
+        quotas = tuple(
+            LimitAmount(resource=name, milli=milli) for name, milli in project.quotas.items()
+        )
+        spec = ProjectSpec(
+            users=project.users, groups=project.groups, quotas=quotas, is_open=project.is_open
+        )
+        self.tell(DefineProject(project=path, spec=spec))
+        self.model.projects[path] = project
+
     def licence(self, name: str, total: int, *, is_released: bool) -> None:
         """
         Define a resource that all hosts share.
@@ -301,6 +376,8 @@ class Pair:
             for name, total in host.totals.items()
         )
         flags = tuple(Attribute(name=flag, value="true") for flag in host.flags)
+        if host.rack:
+            flags = (*flags, Attribute(name="rack", value=host.rack))
         command = JoinWorker(
             worker=host.name, slots=host.slots, resources=resources, attributes=flags
         )
@@ -310,15 +387,20 @@ class Pair:
 
     # -- jobs
 
-    def submit(self, ask: Ask, *, is_held: bool) -> None:
+    def submit(
+        self, ask: Ask, *, is_held: bool, size: int = 0, most_at_once: int | None = None
+    ) -> None:
         """
-        Submit a job; what a bound can never hold is refused by both.
+        Submit a job, or an array; what a bound can never hold is refused by both.
         """
         spec = spec_of(ask, is_held=is_held)
+        if size:
+            array = ArraySpec(ranges=(IndexRange(start=1, end=size),), started_max=most_at_once)
+            spec = spec.model_copy(update={"array": array})
         refused = self._refused(SubmitJob(spec=spec), ask.user)
-        assert is_over(self.model, ask) == (refused is not None), refused
+        assert may_not_be(self.model, ask) == (refused is not None), refused
         if refused is None:
-            self.model.submit(ask, is_held=is_held)
+            self.model.submit(ask, is_held=is_held, size=size, most_at_once=most_at_once)
 
     def _refused(self, command: Any, actor: str) -> Refused | None:
         try:
@@ -342,7 +424,7 @@ class Pair:
             "move": MoveJob,
         }
         given = {"to": "top" if more["to_top"] else "bottom"} if kind == "move" else more
-        command = commands[kind].model_validate({"job_id": str(job.number), **given})
+        command = commands[kind].model_validate({"job_id": job.name, **given})
         refused = self._refused(command, job.ask.user)
         is_refused = kind == "switch" and self._may_not_switch(job, more["queue"])
         assert is_refused == (refused is not None), refused
@@ -359,20 +441,23 @@ class Pair:
         own = self.model.queues[name].hosts
         where = set() if job.got is None else set(job.got.tasks)
         is_elsewhere = own is not None and not where <= set(own)
-        return job.queue != name and (is_elsewhere or is_over(self.model, job.ask, name))
+        return job.queue != name and (is_elsewhere or may_not_be(self.model, job.ask, name))
 
     def modify(self, job: Job, ask: Ask) -> None:
         """
         Ask for something else; what a bound can never hold is refused by both.
         """
         record = self.record(job)
-        spec = spec_of(replace(ask, queue=job.queue), is_held=record.spec.hold)
-        refused = self._refused(ModifyJob(job_id=str(job.number), spec=spec), job.ask.user)
-        is_changed = spec_of(replace(job.ask, queue=job.queue), is_held=record.spec.hold) != spec
+        own = replace(job.ask, queue=job.queue)
+        was, spec = (
+            spec_of(each, is_held=record.spec.hold).model_copy(update={"array": record.spec.array})
+            for each in (own, replace(ask, queue=job.queue))
+        )
+        refused = self._refused(ModifyJob(job_id=job.name, spec=spec), job.ask.user)
         where = {} if job.got is None else job.got.tasks
         hosts = [self.model.hosts[host] for host in where]
         is_lacking = any(name not in host.totals for host in hosts for name in ask.needs)
-        is_refused = is_changed and (is_lacking or is_over(self.model, ask, job.queue))
+        is_refused = spec != was and (is_lacking or may_not_be(self.model, ask, job.queue))
         assert is_refused == (refused is not None), refused
         if refused is None:
             self.model.modify(job, ask)
@@ -400,7 +485,7 @@ class Pair:
         """
         jobs = tuple(
             JobUsage(
-                job_id=str(number),
+                job_id=self.model.jobs[number].name,
                 attempt=self.record(self.model.jobs[number]).attempt,
                 amounts=(Amount(resource=MEM, milli=milli),),
             )
@@ -440,7 +525,7 @@ class Pair:
         return {
             "worker": job.got.first,
             "incarnation": 1,
-            "job_id": str(job.number),
+            "job_id": job.name,
             "attempt": attempt,
         }
 
@@ -528,7 +613,11 @@ class Pair:
                 for span in reason.hosts
                 for number in range(span.first, span.first + span.hosts)
             ]
-            words = (reason.code.value, reason.resource, reason.detail)
+            at = f"@{reason.alternative}.{reason.member}"
+            code = reason.code.value + at * bool(reason.alternative or reason.member)
+            # When an alternative opens is told in words.
+            detail = "" if reason.code is ReasonCode.ALTERNATIVE_WAITS else reason.detail
+            words = (code, reason.resource, detail)
             found.update((*words, host) for host in names or [""])
         return found
 
@@ -540,11 +629,11 @@ class Pair:
         """
         model, state = self.model, self.state
         was_alike, self.is_alike = self.is_alike, False
-        expected = {job.number: job.state for job in model.jobs.values()}
-        found = {job.number: job.state.value for job in state.stored.jobs.values()}
+        expected = {job.name: job.state for job in model.jobs.values()}
+        found = {job.job_id: job.state.value for job in state.stored.jobs.values()}
         assert expected == found, f"expected {expected}\nfound {found}"
-        live = {job.number for job in state.stored.jobs.values() if job.state in LIVE}
-        assert live == {job.number for job in model.live()}
+        live = {job.job_id for job in state.stored.jobs.values() if job.state in LIVE}
+        assert live == {job.name for job in model.live()}
         for number, host in enumerate(model.hosts.values()):
             expected, found = free_of(model, host), self._free(number, host)
             assert expected == found, f"{host}\nexpected {expected}\nfound {found}"
@@ -600,7 +689,7 @@ def charges_of(model: Model) -> dict[tuple[str, str, str], int]:
     found: dict[tuple[str, str, str], int] = {}
     for bound in bounds_of(model):
         for job in model.live():
-            owner = bound.owner_of(job.ask.user, job.queue)
+            owner = bound.owner_of(model, job)
             is_free = job.aside and job.stopped_for and not bound.counts_stopped
             if owner is None or job.got is None or is_free:
                 continue

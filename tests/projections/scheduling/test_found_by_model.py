@@ -351,3 +351,18 @@ def test_a_run_limit_holds_though_contact_was_lost_meanwhile(scenario: Scenario)
     scenario.pass_time(60)
 
     assert ["A kill ordered on h1: TERM_RUNLIMIT"] == scenario.session()
+
+
+# -- reasons
+
+
+def test_that_no_host_takes_jobs_is_told_beside_what_was_not_tried(scenario: Scenario) -> None:
+    """
+    That the second member wasn't tried is no reason by itself.
+    """
+    scenario.hosts("h1 slots=2")
+    scenario.close("h1")
+    scenario.submit("A", resreq=("1*{} + 1*{rusage[mem=10]}",))
+    scenario.session()
+
+    assert "HOST_DISABLED" in scenario.reasons("A")

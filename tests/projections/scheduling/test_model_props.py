@@ -4,6 +4,8 @@ The real core and the obvious slow scheduler decide alike, whatever happens to a
 ``XCE_MODEL_EXAMPLES`` and ``XCE_MODEL_STEPS`` make the run longer.
 """
 
+# long: one small rule for each thing that may happen.
+
 from __future__ import annotations
 
 import os
@@ -26,10 +28,27 @@ from domain.amounts import MEM
 from projections.scheduling import own_view, session
 from projections.scheduling.budgets import Budget
 from projections.scheduling.limits import Limits
+from projections.scheduling.orders import Orders
+from projections.scheduling.placement.ground import Ground
 from replay.engine import Engine
 from tests.builders import MB_MILLI, SECOND_US
 from tests.examples import examples
-from tests.model import LIVE, MILLI, Ask, Exits, Host, Job, Limit, Need, Queue, Rules
+from tests.model import (
+    LIVE,
+    MILLI,
+    Ask,
+    Branch,
+    Exits,
+    Group,
+    Host,
+    Job,
+    Limit,
+    Need,
+    Part,
+    Project,
+    Queue,
+    Rules,
+)
 from tests.projections.scheduling.modelled import GRACE_US, Pair
 
 EXAMPLES = int(os.environ.get("XCE_MODEL_EXAMPLES", str(examples(150))))
@@ -51,14 +70,17 @@ QUEUES = {
     "plain": Queue("plain", 50),
 }
 ANY = st.integers(0, 99)
+GROUPS = st.sampled_from(["g1", "g2"])
+PATHS = st.sampled_from(["/a", "/a/b", "/c"])
 USERS = st.sampled_from(["u1", "u2"])
 QUEUE_NAMES = st.sampled_from(sorted(QUEUES))
 HOSTS = st.builds(
-    lambda slots, mem, scratch, flags: ("", slots, mem, scratch, flags),
-    st.sampled_from([0, 1, 2, 2, 3, 4]),
-    st.sampled_from([0, 100, 200, 400]),
+    lambda slots, mem, scratch, flags, rack: (rack, slots, mem, scratch, flags),
+    st.sampled_from([2, 1, 2, 3, 4, 0]),
+    st.sampled_from([400, 0, 100, 200]),
     st.sampled_from([0, 0, 2, 4]),
     st.sampled_from([(), ("fast",)]),
+    st.sampled_from(["", "a", "a", "b"]),
 )
 PERS = st.sampled_from(["task", "host"])
 MEMORY = st.builds(Need, st.sampled_from([50, 90, 150]).map(lambda mb: mb * MB_MILLI), PERS)
@@ -84,8 +106,23 @@ ASKS = st.builds(
     NEEDS,
     st.sampled_from([()] * 5 + [("fast",)]),
     SPANS,
-    st.sampled_from([(False,)] * 7 + [(True,)]),
+    st.sampled_from([(False,)] * 11 + [(True,)]),
     st.integers(0, 2),
+)
+ORDERS = st.sampled_from([("mem",), ("-mem",), ("scratch",), ("-scratch", "mem"), ()])
+PARTS = st.builds(
+    lambda tasks, needs, flags, order: Part(tasks, tasks, needs, flags, order=order),
+    st.integers(1, 3),
+    NEEDS,
+    st.sampled_from([(), (), (), ("fast",)]),
+    ORDERS,
+)
+BRANCHES = st.builds(
+    lambda parts, delays: [
+        Branch(each, delay * 60 * SECOND_US) for each, delay in zip(parts, delays, strict=False)
+    ],
+    st.lists(st.lists(PARTS, min_size=1, max_size=2), min_size=1, max_size=3),
+    st.sampled_from([(0, 0, 0), (0, 1, 1), (0, 2, 5), (0, 0, 5)]),
 )
 RULES = st.builds(
     Rules,
@@ -112,9 +149,13 @@ SOME_HOSTS = st.dictionaries(
     st.sampled_from(["h0", "h1", "h2", "h3"]), st.integers(0, 2), min_size=1, max_size=2
 )
 WAYS = st.sampled_from(["suspend", "suspend", "kill", "requeue"])
-BOUNDS = st.sampled_from([None, None, 0, 1, 2, 3, 5])
+BOUNDS = st.sampled_from([None, None, None, None, 5, 3, 2, 1, 0])
+SELDOM = st.sampled_from([False, False, False, True])
 AMOUNTS = st.one_of(
-    st.tuples(st.sampled_from(["jobs", "slots", "tasks"]), st.integers(0, 4).map(MILLI.__mul__)),
+    st.tuples(
+        st.sampled_from(["jobs", "slots", "tasks"]),
+        st.sampled_from([4, 3, 2, 1, 0]).map(MILLI.__mul__),
+    ),
     st.tuples(st.just(MEM), st.sampled_from([60, 150, 300]).map(MB_MILLI.__mul__)),
     st.tuples(st.just("lic"), st.integers(1, 2).map(MILLI.__mul__)),
 )
@@ -131,11 +172,12 @@ class Twice(RuleBasedStateMachine):
         rules=RULES,
         hosts=st.lists(HOSTS, min_size=1, max_size=3),
         licences=st.tuples(st.integers(0, 3), st.integers(1, 3)),
+        way=WAYS,
     )
-    def begin(self, rules: Rules, hosts: list[Any], licences: tuple[int, int]) -> None:
+    def begin(self, rules: Rules, hosts: list[Any], licences: tuple[int, int], way: str) -> None:
         self.pair = Pair(rules)
         for queue in QUEUES.values():
-            self.pair.queue(replace(queue))
+            self.pair.queue(replace(queue, on_preempt=way))
         self.pair.licence("lic", licences[0], is_released=True)
         self.pair.licence("tok", licences[1], is_released=False)
         for host in hosts:
@@ -144,11 +186,11 @@ class Twice(RuleBasedStateMachine):
     # -- what is there
 
     def join(self, host: Any) -> None:
-        _, slots, mem_mb, scratch, flags = host
+        rack, slots, mem_mb, scratch, flags = host
         totals = {MEM: mem_mb * MB_MILLI} if mem_mb else {}
         if scratch:
             totals["scratch"] = scratch * MILLI
-        self.pair.host(Host(f"h{len(self.pair.model.hosts)}", slots, totals, flags))
+        self.pair.host(Host(f"h{len(self.pair.model.hosts)}", slots, totals, flags, rack=rack))
 
     def a_host(self, pick: int) -> Host:
         hosts = list(self.pair.model.hosts.values())
@@ -179,7 +221,8 @@ class Twice(RuleBasedStateMachine):
 
     @rule(ask=ASKS, begin=st.integers(0, 300), pick=ANY, form=st.integers(0, 5))
     def submit_for_later(self, ask: Ask, begin: int, pick: int, form: int) -> None:
-        known = sorted(self.pair.model.jobs)
+        jobs = self.pair.model.jobs.values()
+        known = sorted(job.number for job in jobs if not job.index)
         if known and form < 5:
             one, two = known[-1 - pick % len(known)], known[-1 - pick // 7 % len(known)]
             ask.depends = (
@@ -206,6 +249,14 @@ class Twice(RuleBasedStateMachine):
         self.pair.submit(ask, is_held=False)
         self.session()
 
+    @rule(low=st.lists(ASKS, min_size=1, max_size=4), high=ASKS)
+    def preempt(self, low: list[Ask], high: Ask) -> None:
+        for ask in low:
+            ask.queue, ask.is_exclusive = "lo", False
+        high.queue = "hi"
+        self.submit_and_decide(low)
+        self.submit_and_decide([high])
+
     @rule(ask=ASKS, exits=EXITS)
     def submit_with_exits(self, ask: Ask, exits: Exits) -> None:
         ask.exits = exits
@@ -217,6 +268,34 @@ class Twice(RuleBasedStateMachine):
         ask.hosts = {name: wish for name, wish in hosts.items() if name in self.pair.model.hosts}
         self.pair.submit(ask, is_held=False)
 
+    @rule(ask=ASKS, order=ORDERS, same=st.sampled_from(["rack", "rack", ""]))
+    def submit_in_order(self, ask: Ask, order: tuple[str, ...], same: str) -> None:
+        ask.order, ask.same = order, same
+        self.pair.submit(ask, is_held=False)
+        self.session()
+
+    @rule(ask=ASKS, branches=BRANCHES)
+    def submit_alternatives(self, ask: Ask, branches: list[Branch]) -> None:
+        plain = replace(ask, tasks_min=1, tasks_max=1, needs={}, flags=(), span="", ptile=0)
+        plain.branches = branches
+        self.pair.submit(plain, is_held=False)
+        self.session()
+
+    @rule(
+        ask=ASKS, size=st.integers(1, 4), most=st.sampled_from([None, 1, 2]), is_held=st.booleans()
+    )
+    def submit_array(self, ask: Ask, size: int, most: int | None, is_held: bool) -> None:
+        self.pair.submit(ask, is_held=is_held, size=size, most_at_once=most)
+        self.session()
+
+    @precondition(lambda self: self.pair.model.groups or self.pair.model.projects)
+    @rule(ask=ASKS, group=GROUPS, path=st.just("") | PATHS)
+    def submit_for_project(self, ask: Ask, group: str, path: str) -> None:
+        ask.group = group if group in self.pair.model.groups else ""
+        ask.project = path
+        self.pair.submit(ask, is_held=False)
+        self.session()
+
     @rule(pick=ANY, ask=ASKS)
     def modify(self, pick: int, ask: Ask) -> None:
         jobs = self.jobs("PEND", "PSUSP")
@@ -227,7 +306,9 @@ class Twice(RuleBasedStateMachine):
     @rule(pick=ANY, needs=HOST_NEEDS, run_limit=st.none() | TIMES)
     def modify_started(self, pick: int, needs: dict[str, Need], run_limit: int | None) -> None:
         jobs = [
-            job for job in self.jobs(*LIVE) if not {"lic", "tok"} & set(job.ask.needs)
+            job
+            for job in self.jobs(*LIVE)
+            if not ({"lic", "tok"} & set(job.ask.needs) or job.ask.branches)
         ]
         if jobs:
             job = jobs[pick % len(jobs)]
@@ -280,10 +361,10 @@ class Twice(RuleBasedStateMachine):
     def bound_queue(self, name: str, **bounds: Any) -> None:
         self.pair.queue(replace(self.pair.model.queues[name], **bounds))
 
-    @rule(name=QUEUE_NAMES, is_active=st.booleans(), most=st.sampled_from([None, 1]))
-    def turn_queue(self, name: str, is_active: bool, most: int | None) -> None:
+    @rule(name=QUEUE_NAMES, is_inactive=SELDOM, most=st.sampled_from([None, 1]))
+    def turn_queue(self, name: str, is_inactive: bool, most: int | None) -> None:
         queue = self.pair.model.queues[name]
-        self.pair.queue(replace(queue, is_active=is_active, priority_max=most))
+        self.pair.queue(replace(queue, is_active=not is_inactive, priority_max=most))
 
     @rule(name=QUEUE_NAMES, hosts=st.none() | SOME_HOSTS, run_limit=st.none() | TIMES)
     def describe_queue(
@@ -316,23 +397,89 @@ class Twice(RuleBasedStateMachine):
         users=SCOPES,
         queues=SCOPES,
         hosts=SCOPES,
+        projects=SCOPES,
+        is_by_group=st.booleans(),
     )
-    def limit(self, name: str, amount: tuple[str, int], **scopes: Any) -> None:
-        some = {"users": ("u1",), "queues": ("lo", "hi"), "hosts": ("h0", "h1")}
-        every = {"users": ("u1", "u2"), "queues": tuple(QUEUES), "hosts": ("h0", "h1", "h2", "h3")}
+    def limit(
+        self, name: str, amount: tuple[str, int], is_by_group: bool, **scopes: Any
+    ) -> None:
+        model = self.pair.model
+        some = {
+            "users": ("u1",),
+            "queues": ("lo", "hi"),
+            "hosts": ("h0", "h1"),
+            "projects": ("/a", "/c"),
+        }
+        every = {
+            "users": ("u1", "u2"),
+            "queues": tuple(QUEUES),
+            "hosts": ("h0", "h1", "h2", "h3"),
+            "projects": ("/a", "/a/b", "/c"),
+        }
         given: dict[str, Any] = {}
         for kind, scope in scopes.items():
             if scope is not None:
                 given[kind] = (some if scope[0] == "some" else every)[kind]
                 given[f"each_{kind[:-1]}"] = scope[1]
+        if not model.projects:
+            given.pop("projects", None)
+            given.pop("each_project", None)
+        elif "projects" in given:
+            given["projects"] = tuple(each for each in given["projects"] if each in model.projects)
+        if is_by_group and model.groups:
+            given["groups"] = tuple(model.groups)
         self.pair.limit(name, Limit(*amount, **given))
+
+    @rule(
+        name=GROUPS,
+        members=st.sampled_from([("u1",), ("u2",), ("u1", "u2")]),
+        is_nested=st.booleans(),
+        slots=BOUNDS,
+        user_slots=BOUNDS,
+        jobs=BOUNDS,
+        path=st.just("") | PATHS,
+    )
+    def define_group(
+        self, name: str, members: tuple[str, ...], is_nested: bool, path: str, **bounds: Any
+    ) -> None:
+        known = self.pair.model.groups
+        if is_nested and name == "g2" and "g1" in known:
+            members = (*members, "g1")
+        project = path if path in self.pair.model.projects else ""
+        self.pair.group(name, Group(members, project=project, **bounds))
+
+    @rule(
+        path=PATHS,
+        users=st.sampled_from([("u1", "u2"), ("u1", "u2"), ("u1",), ()]),
+        group=GROUPS,
+        quota=st.none() | AMOUNTS,
+        is_open=st.sampled_from([True, True, True, False]),
+    )
+    def define_project(
+        self, path: str, users: tuple[str, ...], group: str, quota: Any, is_open: bool
+    ) -> None:
+        model = self.pair.model
+        if path != "/a/b" or "/a" in model.projects:
+            groups = (group,) if group in model.groups else ()
+            quotas = {} if quota is None else {quota[0]: quota[1]}
+            self.pair.project(path, Project(users, groups, quotas, is_open))
+
+    @rule(
+        name=QUEUE_NAMES,
+        users=st.sampled_from([None, None, ("u1",), ("u2", "g1"), ("g2",)]),
+        path=st.just("") | PATHS,
+    )
+    def entitle_queue(self, name: str, users: tuple[str, ...] | None, path: str) -> None:
+        model = self.pair.model
+        project = path if path in model.projects else ""
+        self.pair.queue(replace(model.queues[name], users=users, project=project))
 
     @rule(name=st.sampled_from(["l1", "l2"]))
     def unlimit(self, name: str) -> None:
         if name in self.pair.model.limits:
             self.pair.unlimit(name)
 
-    @rule(pick=ANY, is_closed=st.booleans())
+    @rule(pick=ANY, is_closed=SELDOM)
     def close(self, pick: int, is_closed: bool) -> None:
         host = self.a_host(pick)
         if host.is_closed != is_closed:
@@ -345,9 +492,10 @@ class Twice(RuleBasedStateMachine):
 
     # -- what workers and time do
 
-    @rule(pick=ANY)
-    def lose(self, pick: int) -> None:
-        self.pair.lose(self.a_host(pick))
+    @rule(pick=ANY, is_seldom=SELDOM)
+    def lose(self, pick: int, is_seldom: bool) -> None:
+        if is_seldom:
+            self.pair.lose(self.a_host(pick))
 
     @rule(pick=ANY, free=FREE, used=st.lists(FREE, max_size=3))
     def report(self, pick: int, free: int, used: list[int]) -> None:
@@ -437,6 +585,19 @@ def one_slot_more(self: Limits, budget: Budget) -> Any:
     return BALANCE(self, budget) + 1_000
 
 
+def never_reached(*arguments: Any) -> tuple[int, str]:
+    """
+    Let jobs run for ever.
+    """
+    return 0, ""
+
+
+def claimed_by_nobody(*arguments: Any) -> None:
+    """
+    Let each part of a request have what earlier ones got.
+    """
+
+
 def held_for_nobody(*arguments: Any) -> None:
     """
     Hold nothing for preemptors.
@@ -447,6 +608,8 @@ BALANCE = Limits.balance
 SABOTAGES: dict[str, tuple[object, str, Any]] = {
     "readiness": (session, "kept_back", always_ready),
     "limits": (Limits, "balance", one_slot_more),
+    "moments": (Orders, "_limit_reached", never_reached),
+    "members": (Ground, "claim", claimed_by_nobody),
     "holds": (own_view, "hold", held_for_nobody),
 }
 """What is sabotaged: where, which rule, and what stands in its place."""

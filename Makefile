@@ -26,7 +26,8 @@ help:
 	@echo "make check    ruff, mypy, import rules, longest files and functions"
 	@echo "make bench    the published figures (ARGS= goes to tools.bench)"
 	@echo "make torture  the harnesses of RELIABILITY.md, long forms (half an hour; ARGS= goes to them)"
-	@echo "make proof    every recorded workload, whole: simulate, export, import, verify (hours)"
+	@echo "make proof    every recorded workload, whole: simulate, export, import, verify; and against the"
+	@echo "              slow reference: KTH, NASA, UB-HPC under FCFS and EASY (hours)"
 	@echo "make setup    what all of these need, done by each when it is due"
 	@echo "make clean    remove what the other targets made"
 
@@ -79,7 +80,8 @@ bench: setup
 
 # Hours: every recorded workload whole, through export, import and verify.
 proof: setup
-	@XCE_PROOF_JOBS=all $(PY) -m pytest tests/replay/test_every_workload.py $(ARGS)
+	@XCE_PROOF_JOBS=all $(PY) -m pytest tests/replay/test_every_workload.py \
+		tests/replay/test_backfilling.py $(ARGS)
 
 torture: setup
 	@$(PY) -m tools.torture $(ARGS)

@@ -9,10 +9,13 @@ again while jobs of 0 s end in it.
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
+
+from tests.replay.hosts_reference import HostJob
 
 NUMBER, SUBMIT, RUN, SIZE, ASKED_SIZE, ASKED_TIME = 0, 1, 3, 4, 7, 8
 
@@ -107,13 +110,15 @@ def one_pass(
             start(job)
 
 
-def figures(jobs: list[Job]) -> tuple[Fraction, Fraction, int]:
+def figures(
+    jobs: Sequence[Job] | Sequence[HostJob], second: int = 1
+) -> tuple[Fraction, Fraction, int]:
     """
-    Return mean wait, mean bounded slowdown and makespan, in seconds.
+    Return mean wait, mean bounded slowdown and makespan, in the unit of the jobs' times.
     """
     waits = [job.start - job.submit for job in jobs]
     slowdowns = [
-        max(Fraction(1), Fraction(wait + job.run, max(job.run, 10)))
+        max(Fraction(1), Fraction(wait + job.run, max(job.run, 10 * second)))
         for wait, job in zip(waits, jobs, strict=True)
     ]
     makespan = max(job.end for job in jobs) - min(job.submit for job in jobs)

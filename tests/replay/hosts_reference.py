@@ -118,9 +118,10 @@ def less(free: Free, shares: list[Share], sign: int = -1) -> Free:
     """
     Return what is left when these are taken, or given back.
     """
-    found = {host: dict(amounts) for host, amounts in free.items()}
+    found = dict(free)
     for share in shares:
         for host, amounts in share.items():
+            found[host] = dict(found[host])
             for name, amount in amounts.items():
                 found[host][name] = found[host].get(name, 0) + sign * amount
     return found

@@ -1,10 +1,13 @@
 """
 Policies that backfill, in simulations of recorded workloads, against the slow reference.
+
+The first jobs of KTH, NASA and UB-HPC's week; `make proof` takes all of them (XCE_PROOF_JOBS=all).
 """
 
 from __future__ import annotations
 
 import gzip
+import os
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -26,12 +29,14 @@ from tests.replay.easy_reference import figures, jobs_of, schedule
 
 KTH = "pwa-swf/KTH-SP2-1996-2.1-cln.swf.gz"
 NASA = "pwa-swf/NASA-iPSC-1993-3.1-cln.swf.gz"
-CUT = 3_000
+IS_PROOF = os.environ.get("XCE_PROOF_JOBS") == "all"
+CUT = None if IS_PROOF else 3_000
+WEEK_CUT = None if IS_PROOF else 170
 
 
-def cut(path: Path, jobs: int, directory: Path) -> Path:
+def cut(path: Path, jobs: int | None, directory: Path) -> Path:
     """
-    Return a copy of a trace with its first jobs alone.
+    Return a copy of a trace with its first jobs alone, all of them when None.
     """
     found = directory / "cut.swf"
     with gzip.open(path, "rt", errors="replace") as lines:
@@ -108,25 +113,36 @@ def test_all_of_kth_gives_the_textbooks_figures(trace_folder: Path, tmp_path: Pa
     assert abs(found.mean_bounded_slowdown - Fraction("90.94")) < Fraction(1, 100)
 
 
-UB_HPC = "ub-hpc-slurm/micro"
+UB_HPC = "ub-hpc-slurm"
+
+
+def first_jobs(workload: Workload, most: int | None) -> Workload:
+    """
+    Return the jobs that come first, all of them when None.
+    """
+    if most is None:
+        return workload
+    first = set(workload.arrival_order()[:most])
+    return workload.with_jobs(workload.jobs.kept([index in first for index in
+                                                  range(len(workload.jobs))]))  # fmt: skip
 
 
 def host_jobs(workload: Workload, modelling: Modelling) -> list[hosts_reference.HostJob]:
     """
-    Return the jobs of a workload as the reference has them.
+    Return the jobs of a workload as the reference has them, times in microseconds.
     """
-    found = []
-    for number, job in enumerate(workload.jobs, 1):
+    found, submits_us = [], workload.submits_us()
+    for index, job in enumerate(workload.jobs):
         ask = modelling.ask(job)
         needs = {True: {}, False: {}}
         for need in ask.needs:
             needs[need.per_task][need.resource] = need.milli
         found.append(
             hosts_reference.HostJob(
-                number,
-                job.submit_s,
-                job.run_s,
-                max(job.requested_s, job.run_s),
+                index + 1,
+                submits_us[index],
+                workload.jobs.run_us(index),
+                max(job.requested_s, job.run_s) * 10**6,
                 job.tasks,
                 needs[True],
                 needs[False],
@@ -140,18 +156,23 @@ def host_jobs(workload: Workload, modelling: Modelling) -> list[hosts_reference.
 @pytest.mark.slow
 @pytest.mark.needs_traces
 @pytest.mark.parametrize("picker", ["strict_fcfs", "easy"])
+@pytest.mark.parametrize(
+    ("file", "conf", "most"),
+    [("micro/jobs500.events", "micro/slurm.conf", None),
+     ("workload_week.events.gz", "slurm.conf", WEEK_CUT)],
+)  # fmt: skip
 def test_a_slurm_cluster_is_scheduled_as_the_reference_does(
-    trace_folder: Path, picker: str, tmp_path: Path
+    trace_folder: Path, file: str, conf: str, most: int | None, picker: str, tmp_path: Path
 ) -> None:
     """
-    Nodes that differ, features, memory and GPUs: 500 jobs of UB-HPC's small cluster, each at the
-    same second.
+    Nodes that differ, features, memory and GPUs: the jobs of UB-HPC's small cluster and of its
+    week, each at the same microsecond, and so the same figures.
     """
     folder = trace_folder / UB_HPC
-    read = read_workload(folder / "jobs500.events", Adjustments("at-least-run"))
-    cluster = cluster_of(str(folder / "slurm.conf"), read.header)
+    read = read_workload(folder / file, Adjustments("at-least-run"))
+    cluster = cluster_of(str(folder / conf), read.header)
     modelling = Modelling(cluster)
-    workload = modelling.fitting(read)
+    workload = first_jobs(modelling.fitting(read), most)
     has = {
         host.name: {
             "slots": host.slots,
@@ -167,15 +188,20 @@ def test_a_slurm_cluster_is_scheduled_as_the_reference_does(
 
     settings = simulation_settings(picker, ("parjob", "fill"))
     with EventLog.create(tmp_path / "log", log_id="x") as log:
-        Simulation(workload, cluster, log, settings=settings).run()
+        result = Simulation(workload, cluster, log, settings=settings).run()
         starts = {
-            int(envelope.stream.partition(":")[2]): envelope.time_us // 10**6
+            int(envelope.stream.partition(":")[2]): envelope.time_us
             for envelope in log.read()
             if type(envelope.event) is JobDispatched
         }
     in_order = sorted(jobs, key=lambda job: (job.submit, job.number))
-    expected = {place: job.start + workload.start_unix_s for place, job in enumerate(in_order, 1)}
-    assert expected == starts
+    assert {place: job.start for place, job in enumerate(in_order, 1)} == starts
+    wait, slowdown, makespan = figures(jobs, second=10**6)
+    found = result.figures
+    assert found.mean_wait_us is not None
+    assert found.mean_bounded_slowdown is not None
+    assert (wait, makespan) == (found.mean_wait_us, found.makespan_us)
+    assert abs(slowdown - found.mean_bounded_slowdown) < Fraction(1, 10**6)
 
 
 @pytest.mark.slow

@@ -5,7 +5,8 @@ position.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, cast
 
 from domain.event import Event
 
@@ -47,4 +48,9 @@ class Envelope(NamedTuple):
         """
         Return the same without its position, as the core sees it.
         """
-        return Stamped(*self[1:])
+        return stamp(Stamped, self[1:])
+
+
+stamp: Final = cast("Callable[[type[Stamped], tuple[object, ...]], Stamped]", tuple.__new__)
+"""Make a stamped event of its fields in order: half the time of calling the class, whose parameters
+have names."""

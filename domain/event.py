@@ -14,8 +14,15 @@ from pydantic import BaseModel, ConfigDict
 from domain.errors import UnknownEventType
 
 _classes: dict[str, type[Event]] = {}
-_set: Final = object.__setattr__
 _blanks: dict[type[Value], tuple[dict[str, Any], set[str]]] = {}
+
+# What a pydantic model consists of, set past its guard against changes. Through the descriptors it
+# takes half the time of ``object.__setattr__``, which looks each of them up by name.
+_new: Final = object.__new__
+_set_fields: Final = BaseModel.__dict__["__dict__"].__set__
+_set_names: Final = BaseModel.__dict__["__pydantic_fields_set__"].__set__
+_set_extra: Final = BaseModel.__dict__["__pydantic_extra__"].__set__
+_set_private: Final = BaseModel.__dict__["__pydantic_private__"].__set__
 
 
 class Value(BaseModel):
@@ -39,12 +46,12 @@ class Value(BaseModel):
         Equivalent to: calling the class, at a third of its time. What a scheduler records is
         decoded from its bytes, and so checked, before the commit (``store.codec.encode_checked``).
         """
-        new = object.__new__(cls)
+        new = _new(cls)
         blank, names = _blanks.get(cls) or _learn_blank(cls)
-        _set(new, "__dict__", {**blank, **fields})
-        _set(new, "__pydantic_fields_set__", names)
-        _set(new, "__pydantic_extra__", None)
-        _set(new, "__pydantic_private__", None)
+        _set_fields(new, {**blank, **fields})
+        _set_names(new, names)
+        _set_extra(new, None)
+        _set_private(new, None)
         return new
 
     # hot: the simulator needs it once a job.
@@ -54,11 +61,12 @@ class Value(BaseModel):
 
         Equivalent to: ``model_copy(update=changes)``, at a third of its time.
         """
-        new = object.__new__(type(self))
-        _set(new, "__dict__", {**self.__dict__, **changes})
-        _set(new, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, *changes})
-        _set(new, "__pydantic_extra__", None)
-        _set(new, "__pydantic_private__", None)
+        new = _new(type(self))
+        names = self.__pydantic_fields_set__
+        _set_fields(new, {**self.__dict__, **changes})
+        _set_names(new, names if changes.keys() <= names else {*names, *changes})
+        _set_extra(new, None)
+        _set_private(new, None)
         return new
 
 

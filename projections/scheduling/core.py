@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from domain.envelope import Stamped
+from domain.envelope import Stamped, stamp
 from domain.errors import InvariantBroken
 from domain.event import Event
 from domain.events.queues import QueueDefined, QueueRemoved
@@ -29,7 +29,7 @@ from projections.scheduling.wakeups import next_wakeup_us
 
 __all__ = ["SCHEMA", "Core"]
 
-SAY_WHO_PICKS: Final = frozenset({ClusterDefined, QueueDefined})
+SAY_WHO_PICKS: Final = frozenset({ClusterDefined, QueueDefined, QueueRemoved})
 
 
 class Core:
@@ -116,12 +116,15 @@ class Core:
             now_us: The driver's stamp, not before the last one.
         """
         self._check_time(now_us)
-        versions, last, made = self.state.stored.versions, len(found) - 1, []
-        for place, (stream, event) in enumerate(found):
-            version = versions.get(stream, 0) + 1
-            stamped = Stamped(stream, version, now_us, actor, cause, event, place == last)
-            self._fold(stamped)
-            made.append(stamped)
+        made: list[Stamped] = []
+        left = len(found)
+        for stream, event in found:
+            left -= 1
+            made.append(
+                self._record(
+                    stream, event, now_us, actor=actor, cause=cause, ends_step=not left
+                )
+            )
         return made
 
     def _check_time(self, now_us: int) -> None:
@@ -129,25 +132,45 @@ class Core:
         if now_us < stored.time_us:
             raise InvariantBroken("stamps never fall", f"{now_us} after {stored.time_us}")
 
-    def _fold(self, stamped: Stamped) -> None:
-        stored, event = self.state.stored, stamped.event
-        APPLY[type(event)](self.state, stamped, event)
-        # Forgetting its jobs drops their versions; the stream of the event itself always stays.
-        stored.versions[stamped.stream] = stamped.version
-        stored.time_us = stamped.time_us
-        stored.events += 1
-        if type(event) is QueueRemoved:
-            # No index, and no picker, may know it any more: a queue may get its name again.
-            self._adopt(stored)
-        elif type(event) in SAY_WHO_PICKS:
-            self._note_who_picks()
-
-    def _note_who_picks(self) -> None:
+    # hot: every event that a scheduler or simulator makes comes through here.
+    def _record(
+        self,
+        stream: str,
+        event: Event,
+        now_us: int,
+        *,
+        actor: str,
+        cause: str,
+        ends_step: bool = False,
+    ) -> Stamped:
         """
-        Build every index anew when other pickers pick, or from other queues, than before.
+        Stamp an event, and fold it.
+        """
+        version = self.state.stored.versions.get(stream, 0) + 1
+        stamped = stamp(Stamped, (stream, version, now_us, actor, cause, event, ends_step))
+        self._fold(stamped)
+        return stamped
+
+    # hot: every event comes through here.
+    def _fold(self, stamped: Stamped) -> None:
+        stream, version, time_us, _, _, event, _ = stamped
+        state, kind = self.state, type(event)
+        APPLY[kind](state, stamped, event)
+        stored = state.stored
+        # Forgetting its jobs drops their versions; the stream of the event itself always stays.
+        stored.versions[stream] = version
+        stored.time_us = time_us
+        stored.events += 1
+        if kind in SAY_WHO_PICKS:
+            self._note_who_picks(is_removal=kind is QueueRemoved)
+
+    def _note_who_picks(self, *, is_removal: bool) -> None:
+        """
+        Build every index anew when other pickers pick, or from other queues, than before; also when
+        a queue was removed: none may know it any more, since a queue may get its name again.
         """
         stored = self.state.stored
-        if picking_of(stored, otherwise=self._picking.cluster) != self._picking:
+        if is_removal or picking_of(stored, otherwise=self._picking.cluster) != self._picking:
             self._adopt(stored)
 
     # -- sessions
@@ -168,19 +191,14 @@ class Core:
             return []
         self._check_time(now_us)
         made: list[Stamped] = []
-        versions, number = stored.versions, stored.session_number + 1
-        cause = f"session {number}"
-
-        def stamp(stream: str, event: Event) -> None:
-            version = versions.get(stream, 0) + 1
-            stamped = Stamped(stream, version, now_us, "", cause, event, ends_step=False)
-            self._fold(stamped)
-            made.append(stamped)
+        number = stored.session_number + 1
+        cause, record = f"session {number}", self._record
 
         def decide(stream: str, event: Event) -> None:
             if not made:
-                stamp(SESSION, SessionHeld.sure(number=number))
-            stamp(stream, event)
+                held = SessionHeld.sure(number=number)
+                made.append(record(SESSION, held, now_us, actor="", cause=cause))
+            made.append(record(stream, event, now_us, actor="", cause=cause))
 
         tracing = None if self.tracing is None else self.tracing.begin(self.state, now_us)
         complete = Session(self.state, self._runner, decide, now_us, tracing).hold()
@@ -215,3 +233,4 @@ class Core:
         Return a core that goes on from a snapshot.
         """
         return cls(plugins, load_state(data), plain=plain)
+

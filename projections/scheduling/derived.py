@@ -40,6 +40,9 @@ def derived(state: State) -> dict[str, Any]:
         for name, value in sorted(vars(state).items())
         if name not in CACHES and not name.startswith("_")
     }
+    # Kept only from when somebody first asks, as here.
+    found["releases"] = [list(release) for release in state.releases]
+    found["release_of"] = sorted(state.release_of.values()) == state.releases
     found["forgettable"] = sorted({*state.ended, *((us, n) for n, us in state.ripe.items())})
     capacity = state.capacity
     for name, value in sorted(vars(capacity).items()):

@@ -51,6 +51,8 @@ class Limits:
     Args:
         stored: The definitions.
         capacity: Which hosts there are, and what they have.
+
+    ``are_any`` says whether there is anything to look at.
     """
 
     def __init__(self, stored: StoredState, capacity: Capacity) -> None:
@@ -64,6 +66,7 @@ class Limits:
         self._shut: frozenset[str] = frozenset()
         self._timed: list[tuple[Rule, Windows]] = []
         self.rules = Rules([], Membership({}))
+        self.are_any = False
         self.define(())
 
     def define(self, live: Iterable[JobRecord]) -> None:
@@ -85,6 +88,7 @@ class Limits:
             ],
             Membership(stored.groups),
         )
+        self.are_any = bool(self.rules.every)
         self._timed = [
             (rule, rule.windows) for rule in self.rules.every if rule.windows is not None
         ]
@@ -98,13 +102,6 @@ class Limits:
             memory.clear()
         for job in live:
             self.charge(job)
-
-    @property
-    def are_any(self) -> bool:
-        """
-        Say whether there is anything to look at.
-        """
-        return bool(self.rules.every)
 
     # -- whom jobs are charged to
 
@@ -143,7 +140,7 @@ class Limits:
         """
         Charge a live job for what it holds.
         """
-        if not self.rules.every or job.allocation is None:
+        if not self.are_any or job.allocation is None:
             return
         budgets = self.budgets_of(job.spec)
         if job.is_aside and job.preemptor:

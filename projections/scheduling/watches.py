@@ -7,7 +7,7 @@ All are derived. They say what a session must look at, so that its work grows wi
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
@@ -70,7 +70,9 @@ class Watches:
     pending ones for which hosts are held. ``ended`` is a heap of (finish, number): jobs and whole
     arrays that can be forgotten; ``ripe`` holds those that ended long enough ago. ``releases`` says
     in order when running jobs will have ended and how many slots they give back then: (moment, job
-    number, index, slots, stream), of those whose run limit or estimate is known. ``promised`` are
+    number, index, slots, stream), of those whose run limit or estimate is known, and ``release_of``
+    the same by stream; both are kept from when somebody first asks, which most pickers never do.
+    ``promised`` are
     the pending jobs with a backfill reservation; ``gatherers`` those for which hosts are kept now;
     ``gave_up`` those that gave back what they had gathered, until a later session.
     """
@@ -96,8 +98,9 @@ class Watches:
         self.children: dict[int, dict[str, JobRecord]] = {}
         self.ended: list[tuple[int, int]] = []
         self.ripe: dict[int, int] = {}
-        self.releases: list[Release] = []
-        self.release_of: dict[str, Release] = {}
+        self._releases: list[Release] = []
+        self._release_of: dict[str, Release] = {}
+        self._keeps_releases = False
         self.runs_moved = 0
         self.planner = picker if isinstance(picker, Planner) else None
         self.promised: dict[str, JobRecord] = {}
@@ -265,12 +268,12 @@ class Watches:
         """
         if job.state is JobState.RUN:
             self.note_run(job)
-        limit = self.run_limit_us(job)
-        moments = [] if job.spec.deadline_us is None else [job.spec.deadline_us]
-        if limit is not None and job.state is JobState.RUN:
-            moments.append(job.since_us + max(0, limit - job.run_us))
-        for moment in moments:
-            heappush(self.timers, (moment, job.number, job.index, job.stream))
+            limit = self.run_limit_us(job)
+            if limit is not None:
+                moment = job.since_us + max(0, limit - job.run_us)
+                heappush(self.timers, (moment, job.number, job.index, job.stream))
+        if job.spec.deadline_us is not None:
+            heappush(self.timers, (job.spec.deadline_us, job.number, job.index, job.stream))
 
     def run_limit_us(self, job: JobRecord) -> int | None:
         """
@@ -306,23 +309,56 @@ class Watches:
         Note when a running job will have ended.
         """
         self.note_run_over(job)
-        run_us = self.planned_run_us(job)
-        if run_us is None or job.allocation is None:
-            return
-        end_us = job.since_us + run_us - job.run_us
-        release = (end_us, job.number, job.index, job.allocation.tasks(), job.stream)
-        self.release_of[job.stream] = release
-        insort(self.releases, release)
-        self.runs_moved += 1
+        release = self._release(job) if self._keeps_releases else None
+        if release is not None:
+            self._release_of[job.stream] = release
+            insort(self._releases, release)
 
     def note_run_over(self, job: JobRecord) -> None:
         """
         Note that a job no longer runs.
         """
-        release = self.release_of.pop(job.stream, None)
+        self.runs_moved += 1
+        release = self._release_of.pop(job.stream, None)
         if release is not None:
-            del self.releases[bisect_left(self.releases, release)]
-            self.runs_moved += 1
+            del self._releases[bisect_left(self._releases, release)]
+
+    def _release(self, job: JobRecord) -> Release | None:
+        """
+        Return when a running job will have ended, None when nobody knows.
+        """
+        run_us = self.planned_run_us(job)
+        if run_us is None or job.allocation is None:
+            return None
+        end_us = job.since_us + run_us - job.run_us
+        return (end_us, job.number, job.index, job.allocation.tasks(), job.stream)
+
+    @property
+    def releases(self) -> list[Release]:
+        """
+        Return when running jobs will have ended, in order.
+        """
+        self._keep_releases()
+        return self._releases
+
+    @property
+    def release_of(self) -> dict[str, Release]:
+        """
+        Return the same by stream.
+        """
+        self._keep_releases()
+        return self._release_of
+
+    def _keep_releases(self) -> None:
+        """
+        Work out when running jobs will have ended, once; from then on it is kept.
+        """
+        if self._keeps_releases:
+            return
+        self._keeps_releases = True
+        for job in self.live.values():
+            if job.state is JobState.RUN:
+                self.note_run(job)
 
     def values_of(self, job: JobRecord) -> JobSpec:
         """
@@ -412,8 +448,6 @@ class Watches:
         """
         Drop the orders that stand for a job which has left its hosts.
         """
-        if not (job.kill_order or job.suspend_order or job.resume_order):
-            return
         for worker in self.stored.workers.values():
             for number in [n for n, order in worker.orders.items() if order.stream == job.stream]:
                 del worker.orders[number]
@@ -452,32 +486,33 @@ class Watches:
         if number in self.children:
             return False
         streams = self.streams_of(number)
-        jobs = [self.stored.jobs[stream] for stream in streams]
-        return bool(jobs) and all(
-            job.state in ENDED and not job.requeue_why and (job.finish_us or 0) <= before_us
-            for job in jobs
-        )
+        for stream in streams:
+            job = self.stored.jobs[stream]
+            if job.state not in ENDED or job.requeue_why or (job.finish_us or 0) > before_us:
+                return False
+        return bool(streams)
 
-    def streams_of(self, number: int) -> list[str]:
+    def streams_of(self, number: int) -> Sequence[str]:
         """
         Return the streams of a job, or of every element of an array, that the state knows.
         """
         array = self.stored.arrays.get(number)
         if array is not None:
-            return list(array.elements)
+            return array.elements
         stream = job_stream_of(number)
-        return [stream] if stream in self.stored.jobs else []
+        return (stream,) if stream in self.stored.jobs else ()
 
     def drop_jobs(self, numbers: set[int]) -> None:
         """
         Forget jobs and whole arrays.
         """
+        stored = self.stored
         for number in sorted(numbers):
             for stream in self.streams_of(number):
-                del self.stored.jobs[stream]
-                self.stored.versions.pop(stream, None)
-            self.stored.versions.pop(job_stream_of(number), None)
-            self.stored.arrays.pop(number, None)
+                del stored.jobs[stream]
+                stored.versions.pop(stream, None)
+            if stored.arrays.pop(number, None) is not None:
+                stored.versions.pop(job_stream_of(number), None)
             self.ripe.pop(number, None)
         # Normally they are all ripe; a log written by other rules may forget earlier.
         if self.ended and self.ended[0][1] in numbers:

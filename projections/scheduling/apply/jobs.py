@@ -45,6 +45,7 @@ from projections.scheduling.records import (
     OrderRecord,
 )
 from projections.scheduling.state import State
+from projections.scheduling.watches import NO_RULES
 
 TERM_LOAD: Final = "TERM_LOAD"
 REQUEUED_FOR: Final = {TERM_LOAD: "load", "TERM_WINDOW": "window closed"}
@@ -110,17 +111,17 @@ def _stop_waiting(state: State, job: JobRecord, now_us: int) -> None:
         drop_kept(state, job)
     if job.promise is not None:
         drop_promise(state, job)
-    state.unready.pop(job.stream, None)
-    state.put_back.pop(job.stream, None)
-    state.unchecked.pop(job.stream, None)
+    stream, stored = job.stream, state.stored
+    for waiting in (state.unready, state.put_back, state.unchecked):
+        if waiting:
+            waiting.pop(stream, None)
     state.picker.on_job_state_change(job)
-    state.wanted.pop(job.stream, None)
-    if state.stored.blocker == job.stream:
-        state.stored.blocker = ""
-    blockers = state.stored.blockers
-    if blockers and job.stream in blockers.values():
-        for queue in [queue for queue, stream in blockers.items() if stream == job.stream]:
-            del blockers[queue]
+    state.wanted.pop(stream, None)
+    if stored.blocker == stream:
+        stored.blocker = ""
+    if stored.blockers and stream in stored.blockers.values():
+        for queue in [queue for queue, held in stored.blockers.items() if held == stream]:
+            del stored.blockers[queue]
 
 
 def held(state: State, stamped: Stamped, event: JobHeld) -> None:
@@ -222,7 +223,7 @@ def finished(state: State, stamped: Stamped, event: JobFinished) -> None:
     rules = state.exit_rules(job)
     value = event.exit_code if event.signal is None else None
     well = value is not None and not event.why and (value == 0 or value in rules.success)
-    if value is not None and not event.why:
+    if rules is not NO_RULES and value is not None and not event.why:
         _note_exit_value(job, value, rules)
     _end(state, job, JobState.DONE if well else JobState.EXIT, stamped.time_us)
 
@@ -296,13 +297,17 @@ def _leave_hosts(state: State, job: JobRecord, now_us: int) -> None:
         state.capacity.changed += 1
     del state.live[job.stream]
     state.demands.pop(job.stream, None)
-    state.drop_orders(job)
+    if job.kill_order or job.suspend_order or job.resume_order:
+        state.drop_orders(job)
     job.actual = {}
     job.suspend_order = job.resume_order = 0
     job.resume_wanted = job.is_aside = False
-    preemptor, job.preemptor, job.spared_from = job.preemptor, "", ()
-    state.victims.pop(job.stream, None)
-    note_left(state, preemptor)
+    job.spared_from = ()
+    if state.victims:
+        state.victims.pop(job.stream, None)
+    if job.preemptor:
+        preemptor, job.preemptor = job.preemptor, ""
+        note_left(state, preemptor)
 
 
 def kill_ordered(state: State, stamped: Stamped, event: JobKillOrdered) -> None:

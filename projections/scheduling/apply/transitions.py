@@ -33,7 +33,8 @@ def move(state: State, job: JobRecord, after: JobState, now_us: int) -> None:
     job.since_us = now_us
     if after is JobState.RUN and job.allocation is not None:
         state.note_run(job)
-    state.look_at_dependants(job)
+    if state.children:
+        state.look_at_dependants(job)
 
 
 def state_before_loss(job: JobRecord) -> JobState:

@@ -20,7 +20,6 @@ from domain.commands.reports import (
     WorkerReport,
 )
 from domain.errors import Refused
-from domain.event import Event
 from domain.events.jobs import (
     JobCouldNotStart,
     JobFinished,
@@ -142,7 +141,7 @@ def started(state: State, command: JobStartedReport, actor: str) -> NewEvents:
     """
     Take in that an attempt began; the second report of it is ignored.
     """
-    job, problem = _attempt(state, command)
+    worker, job, problem = _attempt(state, command)
     if job is None or problem:
         return _ignored("started", command, problem)
     if job.start_us is not None:
@@ -150,14 +149,14 @@ def started(state: State, command: JobStartedReport, actor: str) -> NewEvents:
     event = JobStarted.sure(
         attempt=command.attempt, pid=command.pid, process_group=command.process_group
     )
-    return _with_worker_back(state, command, job, event)
+    return [*_back(worker), (job.stream, event)]
 
 
 def could_not_start(state: State, command: JobCouldNotStartReport, actor: str) -> NewEvents:
     """
     Take in that an attempt couldn't begin.
     """
-    job, problem = _attempt(state, command)
+    worker, job, problem = _attempt(state, command)
     if job is None or problem:
         return _ignored("could not start", command, problem)
     event = JobCouldNotStart(
@@ -166,14 +165,14 @@ def could_not_start(state: State, command: JobCouldNotStartReport, actor: str) -
         pre_exec_of=command.pre_exec_of,
         pre_exec_exit=command.pre_exec_exit,
     )
-    return _with_worker_back(state, command, job, event)
+    return [*_back(worker), (job.stream, event)]
 
 
 def finished(state: State, command: JobFinishedReport, actor: str) -> NewEvents:
     """
     Take in that an attempt ended; a kill that was ordered is then the reason.
     """
-    job, problem = _attempt(state, command)
+    worker, job, problem = _attempt(state, command)
     if job is None or problem:
         return _ignored("finished", command, problem)
     event = JobFinished.sure(
@@ -184,7 +183,7 @@ def finished(state: State, command: JobFinishedReport, actor: str) -> NewEvents:
         cpu_us=command.cpu_us,
         max_rss_kib=command.max_rss_kib,
     )
-    return _with_worker_back(state, command, job, event)
+    return [*_back(worker), (job.stream, event)]
 
 
 def _why_ended(job: JobRecord, command: JobFinishedReport) -> str:
@@ -207,24 +206,24 @@ def suspended(state: State, command: JobSuspendedReport, actor: str) -> NewEvent
     """
     Take in that an attempt was stopped as ordered.
     """
-    job, problem = _attempt(state, command)
+    worker, job, problem = _attempt(state, command)
     if job is not None and not problem and not job.suspend_order:
         problem = "no such order is open"
     if job is None or problem:
         return _ignored("suspended", command, problem)
-    return _with_worker_back(state, command, job, JobSuspended(attempt=command.attempt))
+    return [*_back(worker), (job.stream, JobSuspended(attempt=command.attempt))]
 
 
 def resumed(state: State, command: JobResumedReport, actor: str) -> NewEvents:
     """
     Take in that an attempt goes on as ordered.
     """
-    job, problem = _attempt(state, command)
+    worker, job, problem = _attempt(state, command)
     if job is not None and not problem and not job.resume_order:
         problem = "no such order is open"
     if job is None or problem:
         return _ignored("resumed", command, problem)
-    return _with_worker_back(state, command, job, JobResumed(attempt=command.attempt))
+    return [*_back(worker), (job.stream, JobResumed(attempt=command.attempt))]
 
 
 def order_done(state: State, command: OrderDoneReport, actor: str) -> NewEvents:
@@ -254,24 +253,25 @@ def _stale_worker(worker: WorkerRecord, incarnation: int) -> str:
     return f"its incarnation is {worker.incarnation} now"
 
 
-def _attempt(state: State, command: JobReport) -> tuple[JobRecord | None, str]:
+# hot: the simulator needs it twice a job.
+def _attempt(state: State, command: JobReport) -> tuple[WorkerRecord, JobRecord | None, str]:
     """
-    Return the job whose live attempt a report is about, and "", or what is wrong with the report.
+    Return the worker and the job whose live attempt a report is about, and "", or what is wrong
+    with the report.
     """
     worker = state.worker(command.worker)
-    stale = _stale_worker(worker, command.incarnation)
-    if stale:
-        return None, stale
+    if worker.incarnation != command.incarnation:
+        return worker, None, _stale_worker(worker, command.incarnation)
     job = state.stored.jobs.get(job_stream(command.job_id))
     if job is None:
-        return None, "no such job is known"
+        return worker, None, "no such job is known"
     if job.attempt != command.attempt:
-        return job, f"its attempt is {job.attempt} now"
+        return worker, job, f"its attempt is {job.attempt} now"
     if job.state not in LIVE:
-        return job, f"the job is {job.state.value}"
+        return worker, job, f"the job is {job.state.value}"
     if not _runs_on(job, worker):
-        return job, "the job isn't on this worker"
-    return job, ""
+        return worker, job, "the job isn't on this worker"
+    return worker, job, ""
 
 
 def _runs_on(job: JobRecord, worker: WorkerRecord) -> bool:
@@ -279,10 +279,6 @@ def _runs_on(job: JobRecord, worker: WorkerRecord) -> bool:
     if runs and runs[0].first == worker.number:
         return True
     return any(run.first <= worker.number < run.first + run.hosts for run in runs)
-
-
-def _with_worker_back(state: State, command: JobReport, job: JobRecord, event: Event) -> NewEvents:
-    return [*_back(state.worker(command.worker)), (job.stream, event)]
 
 
 def _back(worker: WorkerRecord) -> NewEvents:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Final
+from typing import Final, cast, final
 
 from domain.cluster import ClusterSettings
 from domain.commands.jobs import SubmitJob
@@ -30,7 +30,7 @@ from domain.events.jobs import (
     JobResumeOrdered,
     JobSuspendOrdered,
 )
-from domain.ids import job_of_stream
+from domain.ids import job_of_stream, job_stream
 from domain.jobs import JobSpec
 from domain.queues import QueueSpec
 from projections.figures import Figures
@@ -54,7 +54,7 @@ STATUS_FAILED: Final = 0
 STATUS_CANCELLED: Final = 5
 SIGKILL: Final = 9
 
-ORDERS: Final = (JobSuspendOrdered, JobResumeOrdered, JobKillOrdered)
+ORDERS: Final = frozenset({JobSuspendOrdered, JobResumeOrdered, JobKillOrdered})
 UNCHANGED: Final = Changes()
 Order = JobSuspendOrdered | JobResumeOrdered | JobKillOrdered
 
@@ -87,6 +87,33 @@ class SimulationResult:
     events: int
     sessions: int
     start_sum_s: int
+
+
+@final
+@dataclass(slots=True, eq=False)
+class _Course:
+    """
+    Hold what the driver knows of a job that has been submitted and hasn't ended.
+
+    Args:
+        index: Its place in the workload.
+        worker: Name of its first host; incarnation, attempt and start_us too are those of its last
+            start.
+        end_us: When it will have ended.
+        end_number: Which entry of the heap of ends says so, 0 for none: it doesn't run.
+        left_us: How long it will still run once it goes on.
+    """
+
+    index: int
+    submit_us: int
+    job_id: str
+    worker: str = ""
+    incarnation: int = 0
+    attempt: int = 0
+    start_us: int = 0
+    end_us: int = 0
+    end_number: int = 0
+    left_us: int = 0
 
 
 class Simulation:
@@ -131,13 +158,12 @@ class Simulation:
         self._figures = Figures(cluster.slots)
         self._queue_specs = dict(queues or {})
         self._changes = changes
-        self._ends: list[tuple[int, int, str, int]] = []
+        self._ends: list[tuple[int, int, _Course]] = []
         self._end_count = 0
         self._templates: dict[tuple[int, int, int, int], JobSpec] = {}
-        self._running: dict[str, tuple[int, int]] = {}
-        self._starts: dict[str, tuple[int, int, int]] = {}
-        self._left_us: dict[str, int] = {}
-        self._out_of_date: set[int] = set()
+        self._courses: dict[str, _Course] = {}
+        jobs = workload.jobs
+        self._guesses = jobs.requested_s if jobs.estimate_s is None else jobs.estimate_s
 
     @property
     def engine(self) -> Engine:
@@ -250,7 +276,8 @@ class Simulation:
     def _submit(self, index: int, now_us: int) -> None:
         spec = self._spec(index)
         made = self._engine.take_in(SubmitJob.sure(spec=spec), actor=spec.user, now_us=now_us)
-        self._running[made[-1].stream] = (index, now_us)
+        stream = made[-1].stream
+        self._courses[stream] = _Course(index, now_us, job_of_stream(stream))
 
     # hot: once a job.
     def _spec(self, index: int) -> JobSpec:
@@ -261,7 +288,7 @@ class Simulation:
         Jobs without names that differ in name and estimate alone are worked out once.
         """
         jobs = self._workload.jobs
-        guess = (jobs.requested_s if jobs.estimate_s is None else jobs.estimate_s)[index]
+        guess = self._guesses[index]
         estimate_us = guess * SECOND_US if guess > 0 else None
         if jobs.details is not None:
             return self._spec_of(jobs.job(index), estimate_us)
@@ -298,113 +325,101 @@ class Simulation:
                 event = stamped.event
                 if type(event) is JobDispatched:
                     self._start(stamped, event, now_us)
-                elif isinstance(event, ORDERS):
-                    self._carry_out(stamped.stream, event, now_us)
+                elif type(event) in ORDERS:
+                    self._carry_out(stamped.stream, cast("Order", event), now_us)
                     is_confirmed = True
             is_over = not (engine.core.is_cut_short or is_confirmed)
 
+    # hot: once a job.
     def _start(self, stamped: Stamped, event: JobDispatched, now_us: int) -> None:
-        stream = stamped.stream
+        course = self._courses[stamped.stream]
         worker = self._engine.core.state.hosts[event.allocation.runs[0].first]
-        self._engine.take_in(
-            JobStartedReport.sure(
-                worker=worker.name,
-                incarnation=worker.incarnation,
-                job_id=job_of_stream(stream),
-                attempt=event.attempt,
-            ),
-            actor="",
-            now_us=now_us,
+        course.worker, course.incarnation = worker.name, worker.incarnation
+        course.attempt, course.start_us = event.attempt, now_us
+        report = JobStartedReport.sure(
+            worker=worker.name,
+            incarnation=worker.incarnation,
+            job_id=course.job_id,
+            attempt=event.attempt,
         )
-        run_us = self._workload.jobs.run_us(self._running[stream][0])
-        self._end_at(stream, now_us + run_us, start_us=now_us, attempt=event.attempt)
+        self._engine.take_in(report, actor="", now_us=now_us)
+        self._end_at(course, now_us + self._workload.jobs.run_us(course.index))
 
-    def _end_at(self, stream: str, end_us: int, *, start_us: int, attempt: int) -> None:
+    def _end_at(self, course: _Course, end_us: int) -> None:
         self._end_count += 1
-        self._starts[stream] = (start_us, end_us, self._end_count)
-        heappush(self._ends, (end_us, self._end_count, stream, attempt))
+        course.end_us, course.end_number = end_us, self._end_count
+        heappush(self._ends, (end_us, self._end_count, course))
 
-    def _no_end(self, stream: str) -> tuple[int, int]:
+    def _no_end(self, course: _Course) -> None:
         """
-        Forget when a job would end; return when it began, and when it would have ended.
+        Forget when a job would end; no entry that is out of date may stay the first.
         """
-        start_us, end_us, number = self._starts[stream]
-        self._out_of_date.add(number)
-        while self._ends and self._ends[0][1] in self._out_of_date:
-            self._out_of_date.discard(heappop(self._ends)[1])
-        return start_us, end_us
+        course.end_number = 0
+        ends = self._ends
+        while ends and ends[0][1] != ends[0][2].end_number:
+            heappop(ends)
 
     def _carry_out(self, stream: str, event: Order, now_us: int) -> None:
         """
         Do at once what a worker was ordered, and report it.
         """
+        course = self._courses[stream]
         about = {
             "worker": event.worker,
             "incarnation": self._engine.core.state.worker(event.worker).incarnation,
-            "job_id": job_of_stream(stream),
+            "job_id": course.job_id,
             "attempt": event.attempt,
         }
         report: object
         if isinstance(event, JobSuspendOrdered):
-            _, end_us = self._no_end(stream)
-            self._left_us[stream] = end_us - now_us
+            course.left_us = course.end_us - now_us
+            self._no_end(course)
             report = JobSuspendedReport.model_validate(about)
         elif isinstance(event, JobResumeOrdered):
-            start_us = self._starts[stream][0]
-            end_us = now_us + self._left_us.pop(stream)
-            self._end_at(stream, end_us, start_us=start_us, attempt=event.attempt)
+            self._end_at(course, now_us + course.left_us)
             report = JobResumedReport.model_validate(about)
         else:
-            if self._left_us.pop(stream, None) is None:
-                self._no_end(stream)
+            self._no_end(course)
             report = JobFinishedReport.model_validate({**about, "signal": SIGKILL})
         self._engine.take_in(report, actor="", now_us=now_us)
         if isinstance(event, JobKillOrdered):
             job = self._engine.core.state.stored.jobs[stream]
             if not job.requeue_why:
-                self._ended(stream, now_us)
+                self._ended(course, now_us)
 
-    def _ended(self, stream: str, now_us: int) -> int:
+    def _ended(self, course: _Course, now_us: int) -> None:
         """
-        Take the figures of a job that has ended; return its place in the workload.
+        Take the figures of a job that has ended.
         """
-        index, submit_us = self._running.pop(stream)
+        del self._courses[job_stream(course.job_id)]
         self._figures.add(
-            submit_us=submit_us,
-            start_us=self._starts.pop(stream)[0],
+            submit_us=course.submit_us,
+            start_us=course.start_us,
             finish_us=now_us,
-            tasks=self._workload.jobs.tasks[index],
+            tasks=self._workload.jobs.tasks[course.index],
         )
-        self._precedence.end(index)
-        return index
+        self._precedence.end(course.index)
 
+    # hot: once a job.
     def _report_ends(self, now_us: int) -> None:
         """
         Report every end of this moment, in order of the starts.
         """
-        state = self._engine.core.state
-        ends = self._ends
+        ends, statuses, take_in = self._ends, self._workload.jobs.status, self._engine.take_in
         while ends and ends[0][0] == now_us:
-            _, number, stream, attempt = heappop(ends)
-            if number in self._out_of_date:
-                self._out_of_date.discard(number)
+            _, number, course = heappop(ends)
+            if number != course.end_number:
                 continue
-            index = self._ended(stream, now_us)
-            allocation = state.live[stream].allocation
-            assert allocation is not None
-            worker = state.hosts[allocation.runs[0].first]
-            status = self._workload.jobs.status[index]
-            self._engine.take_in(
-                JobFinishedReport.sure(
-                    worker=worker.name,
-                    incarnation=worker.incarnation,
-                    job_id=job_of_stream(stream),
-                    attempt=attempt,
-                    exit_code=1 if status in (STATUS_FAILED, STATUS_CANCELLED) else 0,
-                ),
-                actor="",
-                now_us=now_us,
+            self._ended(course, now_us)
+            has_failed = statuses[course.index] in (STATUS_FAILED, STATUS_CANCELLED)
+            report = JobFinishedReport.sure(
+                worker=course.worker,
+                incarnation=course.incarnation,
+                job_id=course.job_id,
+                attempt=course.attempt,
+                exit_code=1 if has_failed else 0,
             )
+            take_in(report, actor="", now_us=now_us)
         for index in self._precedence.take_free():
             self._submit(index, now_us)
 

@@ -8,6 +8,7 @@ restore; the rebuilt columns must equal the kept ones. Amounts are thousandths, 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -373,15 +374,17 @@ class Capacity:
         return found
 
     def _charge_run(self, run: HostRun, sign: int) -> None:
-        first, stop, tasks = run.first, run.first + run.hosts, sign * run.tasks
+        first, stop, tasks = run.first, run.first + run.hosts, run.tasks
         self.touch(first, stop)
-        # Adding to a view, and not to a slice by name, spares writing the view back onto itself.
+        # Adding to a view, and not to a slice by name, spares writing the view back onto itself;
+        # adding an array without dimensions takes half the time of adding a plain number.
+        change = _whole(sign * tasks)
         used = self.used[first:stop]
-        used += tasks
+        used += change
         if self.is_plain:
             usable = self.usable[first:stop]
-            usable -= tasks
-            self.usable_total -= tasks * run.hosts
+            usable -= change
+            self.usable_total -= sign * tasks * run.hosts
         else:
             self._settle_slots(first, stop)
         for amount in run.amounts:
@@ -427,6 +430,14 @@ class Capacity:
             job.actual[number] = actual
         else:
             job.actual.pop(number, None)
+
+
+@lru_cache(maxsize=1_024)
+def _whole(number: int) -> Column:
+    """
+    Return a number as an array without dimensions.
+    """
+    return np.array(number, np.int64)
 
 
 def reserved_on(job: JobRecord, number: int) -> dict[str, int]:

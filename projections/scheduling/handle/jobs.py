@@ -56,7 +56,10 @@ def submit(state: State, command: SubmitJob, actor: str) -> NewEvents:
     if command.key and _is_known(state, command):
         return []
     _check_spec(state, spec)
-    spec = _with_parents(state, with_requirement(state, spec))
+    if spec.resreq or spec.requirement is not None:
+        spec = with_requirement(state, spec)
+    if spec.dependency_text:
+        spec = _with_parents(state, spec)
     check_policies(state, spec)
     number = state.stored.highest_job + 1
     if number > HIGHEST_JOB:
@@ -86,15 +89,14 @@ def _check_spec(state: State, spec: JobSpec) -> None:
         raise Refused("queue", "must be open", spec.queue)
     if spec.tasks_max < spec.tasks_min:
         raise Refused("tasks_max", "must not be below tasks_min", spec.tasks_max)
-    _check_hosts(state, spec)
+    if spec.hosts:
+        _check_hosts(state, spec)
 
 
 def _check_hosts(state: State, spec: JobSpec) -> None:
     """
     Refuse hosts that nobody knows, and one asked for twice.
     """
-    if not spec.hosts:
-        return
     names = [choice.host for choice in spec.hosts]
     unknown = next((name for name in names if name not in state.stored.workers), None)
     if unknown is not None:

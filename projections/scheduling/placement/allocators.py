@@ -50,7 +50,7 @@ class SeqJob:
         """
         if total < 1:
             return None
-        first = int((view.fits >= 1).argmax())
+        first = view.fits.astype(np.bool_).argmax()
         return [(np.array([first]), 1)]
 
 
@@ -92,11 +92,12 @@ class ParJob:
         if total < tasks:
             return None
         fits = view.fits
-        largest = int(np.maximum.reduce(fits))
+        # A third of the time of a maximum.
+        largest = fits.item(fits.argmax())
         if largest >= tasks:
             return [(np.array([int((fits >= tasks).argmax())]), tasks)]
         if largest == 1:
-            return [(fits.nonzero()[0][:tasks], 1)]
+            return [(fits.astype(np.bool_).nonzero()[0][:tasks], 1)]
         at_least = _counts_at_least(fits, largest)
         hosts = _first_even_fit(tasks, at_least)
         return None if hosts is None else _even_pick(tasks, hosts, fits)

@@ -101,7 +101,7 @@ class PlacementRunner:
         self._plain = plain
         self._proofs = Proofs(capacity)
         self._signatures: dict[str, tuple[object, ...]] = {}
-        self._routes: dict[tuple[int, tuple[str, ...]], tuple[list[Allocator], bool]] = {}
+        self._routes: dict[tuple[int, tuple[str, ...]], tuple[list[FastAllocator], bool]] = {}
 
     def place(self, request: Request, chain: Sequence[str]) -> Placed | Pending:
         """
@@ -193,7 +193,7 @@ class PlacementRunner:
 
     # -- what most jobs ask for
 
-    def _route(self, part: Part, chain: Sequence[str]) -> tuple[list[Allocator], bool]:
+    def _route(self, part: Part, chain: Sequence[str]) -> tuple[list[FastAllocator], bool]:
         """
         Return the allocators of a bare primary, and whether all have a short cut; both depend on
         the count of its tasks alone.
@@ -201,7 +201,7 @@ class PlacementRunner:
         key = (part.tasks_max, tuple(chain))
         found = self._routes.get(key)
         if found is None:
-            members = self._members(part, chain)
+            members = cast("list[FastAllocator]", self._members(part, chain))
             are_short_cuts = all(getattr(member, "failing", "") for member in members)
             if len(self._routes) >= SIGNATURES_MAX:
                 self._routes.clear()
@@ -238,7 +238,9 @@ class PlacementRunner:
                 return placed
         return self._pending_bare(request, members, bare)
 
-    def _pick_bare(self, part: Part, members: Sequence[Allocator], bare: _Bare) -> Placed | None:
+    def _pick_bare(
+        self, part: Part, members: Sequence[FastAllocator], bare: _Bare
+    ) -> Placed | None:
         """
         Pick hosts for the greatest count that can be placed.
         """
@@ -252,8 +254,7 @@ class PlacementRunner:
         view = View(part, capacity, fits, hosts)
         for tasks in range(min(self._within(part), bare.total), part.tasks_min - 1, -1):
             for member in members:
-                find = cast("FastAllocator", member).find
-                picked = guarded(member, find, tasks, view, bare.total)
+                picked = guarded(member, member.find, tasks, view, bare.total)
                 if picked is None:
                     continue
                 if hosts is not None:

@@ -11,8 +11,6 @@ from domain.errors import InvariantBroken
 from domain.event import Event
 from domain.events.queues import QueueDefined, QueueRemoved
 from domain.events.scheduler import ClusterDefined
-from domain.events.session import SessionHeld
-from domain.ids import SESSION
 from projections.scheduling.apply import APPLY
 from projections.scheduling.forecast import Forecasts
 from projections.scheduling.handle import HANDLE
@@ -190,21 +188,12 @@ class Core:
         if stored.cluster is None:
             return []
         self._check_time(now_us)
-        made: list[Stamped] = []
-        number = stored.session_number + 1
-        cause, record = f"session {number}", self._record
-
-        def decide(stream: str, event: Event) -> None:
-            if not made:
-                held = SessionHeld.sure(number=number)
-                made.append(record(SESSION, held, now_us, actor="", cause=cause))
-            made.append(record(stream, event, now_us, actor="", cause=cause))
-
         tracing = None if self.tracing is None else self.tracing.begin(self.state, now_us)
-        complete = Session(self.state, self._runner, decide, now_us, tracing).hold()
+        session = Session(self.state, self._runner, self._record, now_us, tracing)
+        self.is_cut_short = not session.hold()
         if tracing is not None:
-            tracing.finish(is_complete=complete)
-        self.is_cut_short = not complete
+            tracing.finish(is_complete=not self.is_cut_short)
+        made = session.made
         if made:
             made[-1] = made[-1]._replace(ends_step=True)
         return made

@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from domain.allocations import Allocation
+from domain.envelope import Stamped
 from domain.errors import InvariantBroken
 from domain.event import Event
 from domain.events.jobs import JobDispatched, JobEnded, JobPended, JobStartPromised
-from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged
+from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged, SessionHeld
 from domain.ids import CLUSTER, REASONS, SESSION
 from domain.job_states import JobState
 from domain.reasons import NOTES, PendReason, ReasonCode
@@ -44,7 +45,9 @@ from projections.scheduling.trace_session import SessionTracing
 from projections.scheduling.trace_writing import Tracer
 from projections.scheduling.watches import order_of
 
-Decide = Callable[[str, Event], None]
+Record = Callable[..., Stamped]
+"""Stamps a decision and applies it: stream, event, time, and by name actor and cause."""
+
 PASSES_MAX: Final = 50
 """So often a session asks a picker whose promises depend on each other."""
 TERM_ORPHAN_SYSTEM: Final = "TERM_ORPHAN_SYSTEM"
@@ -57,23 +60,27 @@ class Session:
     Args:
         state: The core's state.
         runner: Places requests.
-        decide: Takes a decision: stamps it and applies it at once.
+        record: Stamps a decision and applies it at once.
         now_us: The session's time.
         tracing: Writes down how jobs are decided, None for not at all.
+
+    ``made`` holds what was decided, behind the session's own event.
     """
 
     def __init__(
         self,
         state: State,
         runner: PlacementRunner,
-        decide: Decide,
+        record: Record,
         now_us: int,
         tracing: SessionTracing | None = None,
     ) -> None:
         self._state = state
         self._runner = runner
-        self._decide = decide
+        self._record = record
         self._now_us = now_us
+        self.made: list[Stamped] = []
+        self._cause = ""
         self._settings = state.settings()
         self._dispatches = 0
         self._left = self._settings.session_max_decisions
@@ -122,8 +129,7 @@ class Session:
         changed = note_windows(state, now_us)
         if state.timed_hosts:
             state.note_hosts(now_us)
-        changed = changed or self._settings.preemption.opens_with_time
-        if state.limits.note_time(now_us) or changed:
+        if state.limits.note_time(now_us) or changed or state.opens_with_time:
             state.capacity.freed += 1
 
     def _try_all(self) -> None:
@@ -166,8 +172,14 @@ class Session:
         return Gathering(self._state, self._runner, self._decided, self._now_us)
 
     def _decided(self, stream: str, event: Event) -> None:
+        made, record, now_us = self.made, self._record, self._now_us
+        if not made:
+            number = self._state.stored.session_number + 1
+            self._cause = f"session {number}"
+            held = SessionHeld.sure(number=number)
+            made.append(record(SESSION, held, now_us, actor="", cause=self._cause))
         self._left -= 1
-        self._decide(stream, event)
+        made.append(record(stream, event, now_us, actor="", cause=self._cause))
 
     # -- readiness
 

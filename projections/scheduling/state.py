@@ -84,7 +84,7 @@ class State(ShutHosts):
         self._catalogue: Catalogue | None = None
         self._vocabulary = 0
         self.windows_open: dict[str, bool] = {}
-        self.has_windows = self._any_has_windows()
+        self.note_what_time_opens()
         self._index()
         self.note_loads()
         self.capacity.released = self._released()
@@ -380,7 +380,7 @@ class State(ShutHosts):
         Work out anew what bounds jobs, and whom they are charged to: definitions have changed.
         """
         self.note_queues()
-        self.has_windows = self._any_has_windows()
+        self.note_what_time_opens()
         self.limits.define(self.live.values())
         self.note_other_values()
         for job in self.gatherers.values():
@@ -394,12 +394,15 @@ class State(ShutHosts):
             self.picker.on_queue_update(queue)
         self.capacity.freed += 1
 
-    def _any_has_windows(self) -> bool:
+    def note_what_time_opens(self) -> None:
         """
-        Say whether any queue has windows, of either kind.
+        Note whether any queue has windows, of either kind, and whether jobs may become able to
+        preempt just because time goes by.
         """
         specs = [queue.spec for queue in self.stored.queues.values()]
-        return any(spec.run_windows or spec.dispatch_windows for spec in specs)
+        self.has_windows = any(spec.run_windows or spec.dispatch_windows for spec in specs)
+        cluster = self.stored.cluster
+        self.opens_with_time = cluster is not None and cluster.preemption.opens_with_time
 
     def with_victims_back(self, change: Callable[[], None]) -> None:
         """

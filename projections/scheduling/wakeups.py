@@ -28,14 +28,12 @@ def next_wakeup_us(state: State, now_us: int) -> int | None:
         moments += state.limits.changes_us(now_us)
     if state.timed_hosts:
         moments += state.host_moments_us(now_us)
-    for job in state.gatherers.values():
-        if job.promise is not None and job.promise.until_us is not None:
-            moments.append(max(job.promise.until_us, now_us + 1))
-    moments += [job.gave_up_us + 1 for job in state.gave_up.values() if job.gave_up_us is not None]
+    if state.gatherers or state.gave_up:
+        moments += _gathering_us(state, now_us)
     cluster = state.stored.cluster
-    if cluster is not None:
-        if cluster.preemption.opens_with_time:
-            moments += _preemptions_us(state, cluster.preemption)
+    if state.opens_with_time and cluster is not None:
+        moments += _preemptions_us(state, cluster.preemption)
+    if state.lost_hosts and cluster is not None:
         for worker in state.lost_hosts.values():
             moments.append(lost_since_us(state, worker) + cluster.lost_grace_us)
     if not moments:
@@ -52,6 +50,18 @@ def _windows_us(state: State, now_us: int) -> Iterator[int]:
             change = None if windows is None else next_change_us(windows, now_us)
             if change is not None:
                 yield change
+
+
+def _gathering_us(state: State, now_us: int) -> Iterator[int]:
+    """
+    Yield the moments until which hosts are kept, and from which jobs may gather again.
+    """
+    for job in state.gatherers.values():
+        if job.promise is not None and job.promise.until_us is not None:
+            yield max(job.promise.until_us, now_us + 1)
+    for job in state.gave_up.values():
+        if job.gave_up_us is not None:
+            yield job.gave_up_us + 1
 
 
 def _preemptions_us(state: State, settings: Preemption) -> Iterator[int]:

@@ -97,7 +97,7 @@ class Core:
             InvariantBroken: Its version or time doesn't follow what was applied before.
         """
         stored = self.state.stored
-        version = self.state.next_version(stamped.stream)
+        version = stored.versions.get(stamped.stream, 0) + 1
         if stamped.version != version or stamped.time_us < stored.time_us:
             rule = f"version {version} at or after {stored.time_us} follows in {stamped.stream}"
             raise InvariantBroken(rule, f"got version {stamped.version} at {stamped.time_us}")
@@ -113,7 +113,8 @@ class Core:
             cause: Id of the command, "" when there is none.
             now_us: The driver's stamp, not before the last one.
         """
-        self._check_time(now_us)
+        if now_us < self.state.stored.time_us:
+            raise _falls(now_us, self.state.stored.time_us)
         made: list[Stamped] = []
         left = len(found)
         for stream, event in found:
@@ -124,11 +125,6 @@ class Core:
                 )
             )
         return made
-
-    def _check_time(self, now_us: int) -> None:
-        stored = self.state.stored
-        if now_us < stored.time_us:
-            raise InvariantBroken("stamps never fall", f"{now_us} after {stored.time_us}")
 
     # hot: every event that a scheduler or simulator makes comes through here.
     def _record(
@@ -187,7 +183,8 @@ class Core:
         stored = self.state.stored
         if stored.cluster is None:
             return []
-        self._check_time(now_us)
+        if now_us < stored.time_us:
+            raise _falls(now_us, stored.time_us)
         tracing = None if self.tracing is None else self.tracing.begin(self.state, now_us)
         session = Session(self.state, self._runner, self._record, now_us, tracing)
         self.is_cut_short = not session.hold()
@@ -223,3 +220,6 @@ class Core:
         """
         return cls(plugins, load_state(data), plain=plain)
 
+
+def _falls(now_us: int, before_us: int) -> InvariantBroken:
+    return InvariantBroken("stamps never fall", f"{now_us} after {before_us}")

@@ -5,6 +5,7 @@ nothing.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from domain.commands.reports import (
@@ -20,6 +21,7 @@ from domain.commands.reports import (
     WorkerReport,
 )
 from domain.errors import Refused
+from domain.event import Event
 from domain.events.jobs import (
     JobCouldNotStart,
     JobFinished,
@@ -146,10 +148,14 @@ def started(state: State, command: JobStartedReport, actor: str) -> NewEvents:
         return _ignored("started", command, problem)
     if job.start_us is not None:
         return _ignored("started", command, "it is known already")
-    event = JobStarted.sure(
-        attempt=command.attempt, pid=command.pid, process_group=command.process_group
-    )
-    return [*_back(worker), (job.stream, event)]
+    event = _started(command.attempt, command.pid, command.process_group)
+    return _for_job(worker, job, event)
+
+
+@lru_cache(maxsize=256)
+def _started(attempt: int, pid: int, process_group: int) -> JobStarted:
+    # In a simulation nearly all are equal, and one object can be all of them.
+    return JobStarted.sure(attempt=attempt, pid=pid, process_group=process_group)
 
 
 def could_not_start(state: State, command: JobCouldNotStartReport, actor: str) -> NewEvents:
@@ -165,7 +171,7 @@ def could_not_start(state: State, command: JobCouldNotStartReport, actor: str) -
         pre_exec_of=command.pre_exec_of,
         pre_exec_exit=command.pre_exec_exit,
     )
-    return [*_back(worker), (job.stream, event)]
+    return _for_job(worker, job, event)
 
 
 def finished(state: State, command: JobFinishedReport, actor: str) -> NewEvents:
@@ -175,15 +181,30 @@ def finished(state: State, command: JobFinishedReport, actor: str) -> NewEvents:
     worker, job, problem = _attempt(state, command)
     if job is None or problem:
         return _ignored("finished", command, problem)
-    event = JobFinished.sure(
-        attempt=command.attempt,
-        exit_code=command.exit_code,
-        signal=command.signal,
-        why=_why_ended(job, command),
-        cpu_us=command.cpu_us,
-        max_rss_kib=command.max_rss_kib,
+    event = _finished(
+        command.attempt,
+        command.exit_code,
+        command.signal,
+        _why_ended(job, command),
+        command.cpu_us,
+        command.max_rss_kib,
     )
-    return [*_back(worker), (job.stream, event)]
+    return _for_job(worker, job, event)
+
+
+@lru_cache(maxsize=256)
+def _finished(
+    attempt: int, exit_code: int | None, signal: int | None, why: str, cpu_us: int, rss_kib: int
+) -> JobFinished:
+    # As above.
+    return JobFinished.sure(
+        attempt=attempt,
+        exit_code=exit_code,
+        signal=signal,
+        why=why,
+        cpu_us=cpu_us,
+        max_rss_kib=rss_kib,
+    )
 
 
 def _why_ended(job: JobRecord, command: JobFinishedReport) -> str:
@@ -211,7 +232,7 @@ def suspended(state: State, command: JobSuspendedReport, actor: str) -> NewEvent
         problem = "no such order is open"
     if job is None or problem:
         return _ignored("suspended", command, problem)
-    return [*_back(worker), (job.stream, JobSuspended(attempt=command.attempt))]
+    return _for_job(worker, job, JobSuspended(attempt=command.attempt))
 
 
 def resumed(state: State, command: JobResumedReport, actor: str) -> NewEvents:
@@ -223,7 +244,7 @@ def resumed(state: State, command: JobResumedReport, actor: str) -> NewEvents:
         problem = "no such order is open"
     if job is None or problem:
         return _ignored("resumed", command, problem)
-    return [*_back(worker), (job.stream, JobResumed(attempt=command.attempt))]
+    return _for_job(worker, job, JobResumed(attempt=command.attempt))
 
 
 def order_done(state: State, command: OrderDoneReport, actor: str) -> NewEvents:
@@ -279,6 +300,12 @@ def _runs_on(job: JobRecord, worker: WorkerRecord) -> bool:
     if runs and runs[0].first == worker.number:
         return True
     return any(run.first <= worker.number < run.first + run.hosts for run in runs)
+
+
+def _for_job(worker: WorkerRecord, job: JobRecord, event: Event) -> NewEvents:
+    if worker.is_awaited or worker.unreachable_us is not None:
+        return [*_back(worker), (job.stream, event)]
+    return [(job.stream, event)]
 
 
 def _back(worker: WorkerRecord) -> NewEvents:

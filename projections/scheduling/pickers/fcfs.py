@@ -73,7 +73,8 @@ class StrictFcfs:
             if not self._view.is_ready(job):
                 self._aside.append(heappop(self._heap))
                 continue
-            if job.reason_set and self._proved == proof_of(self._view, job):
+            is_same = self._proved[0] == job.stream and job.reason_set
+            if is_same and self._proved == proof_of(self._view, job):
                 self._blocker = job
                 return None
             return job

@@ -18,13 +18,7 @@ from domain.errors import InvariantBroken
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.budgets import LIMIT_RANK, QUEUE_RANK
 from projections.scheduling.capacity import Capacity, Column, Mask
-from projections.scheduling.placement.assembly import (
-    Found,
-    allocation_of,
-    runs_of,
-    shares_of,
-    with_units,
-)
+from projections.scheduling.placement.assembly import runs_of, shares_of, with_units
 from projections.scheduling.placement.eligible import sorted_hosts
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.levels import Levels
@@ -231,20 +225,23 @@ class PlacementRunner:
             return self._pending_bare(request, members, None)
         if needs and not part.budgets and self._proofs.still_hold(request):
             return self._pending_bare(request, members, None)
-        bare = self._fits(part)
-        if bare.total >= part.tasks_min:
-            placed = self._pick_bare(part, members, bare)
+        bare, fits, total = None, capacity.usable, capacity.usable_total
+        if needs or part.conditions:
+            bare = self._fits(part)
+            fits, total = bare.fits, bare.total
+        if total >= part.tasks_min:
+            placed = self._pick_bare(part, members, fits, total)
             if placed is not None:
                 return placed
         return self._pending_bare(request, members, bare)
 
     def _pick_bare(
-        self, part: Part, members: Sequence[FastAllocator], bare: _Bare
+        self, part: Part, members: Sequence[FastAllocator], fits: Column, total: int
     ) -> Placed | None:
         """
         Pick hosts for the greatest count that can be placed.
         """
-        capacity, hosts, fits = self._capacity, None, bare.fits
+        capacity, hosts, needs = self._capacity, None, part.usages[0].needs
         if part.order:
             ground = Ground(capacity)
             hosts = np.flatnonzero(fits)
@@ -252,19 +249,17 @@ class PlacementRunner:
             hosts = sorted_hosts(hosts, keys)
             fits = fits[hosts]
         view = View(part, capacity, fits, hosts)
-        for tasks in range(min(self._within(part), bare.total), part.tasks_min - 1, -1):
+        for tasks in range(min(self._within(part), total), part.tasks_min - 1, -1):
             for member in members:
-                picked = guarded(member, member.find, tasks, view, bare.total)
+                picked = guarded(member, member.find, tasks, view, total)
                 if picked is None:
                     continue
                 if hosts is not None:
                     picked = [(hosts[places], each) for places, each in picked]
-                needs = part.usages[0].needs
                 runs = runs_of(needs, picked)
                 if needs and capacity.units:
                     runs = with_units(runs, needs, Ground(capacity))
-                found = Found(runs, (), member.name)
-                return Placed(allocation_of([found], alternative=0, is_exclusive=False))
+                return Placed(Allocation.sure(runs=runs, allocator=member.name))
         return None
 
     def _within(self, part: Part) -> int:
@@ -290,8 +285,6 @@ class PlacementRunner:
             fits = np.minimum.reduce(limits)
         else:
             limits, fits = [], capacity.usable
-            if matching is None:
-                return _Bare(limits, fits, capacity.usable_total, None)
         if matching is not None:
             fits = np.where(matching, fits, 0)
         return _Bare(limits, fits, int(fits.sum()), matching)

@@ -41,7 +41,7 @@ def split_job_id(job_id: str) -> tuple[int, int]:
         Refused: The text is no job id.
     """
     # The short cut saves the pattern, which most ids need no more than this.
-    if len(job_id) <= JOB_DIGITS and job_id.isascii() and job_id.isdigit() and job_id[0] != "0":
+    if _is_number(job_id):
         return int(job_id), 0
     if _job_id.fullmatch(job_id) is None:
         raise Refused(
@@ -51,6 +51,11 @@ def split_job_id(job_id: str) -> tuple[int, int]:
         )
     number, _, index = job_id.rstrip("]").partition("[")
     return int(number), int(index or 0)
+
+
+def _is_number(job_id: str) -> bool:
+    is_short = len(job_id) <= JOB_DIGITS
+    return is_short and job_id.isascii() and job_id.isdigit() and job_id[0] != "0"
 
 
 def number_of_stream(stream: str) -> tuple[int, int]:
@@ -79,6 +84,9 @@ def job_stream(job_id: str) -> str:
     """
     Return the stream of a job id.
     """
+    # hot: once a job. The number needn't be read to be written with its zeros.
+    if _is_number(job_id):
+        return "job:" + job_id.zfill(JOB_DIGITS)
     return job_stream_of(*split_job_id(job_id))
 
 
@@ -87,6 +95,10 @@ def job_of_stream(stream: str) -> str:
     """
     Return the job id whose stream this is.
     """
+    # hot: once a job.
+    digits = stream[4:]
+    if len(digits) == JOB_DIGITS and digits.isdigit():
+        return digits.lstrip("0") or "0"
     return job_id_of(*number_of_stream(stream))
 
 

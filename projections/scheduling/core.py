@@ -192,7 +192,7 @@ class Core:
             tracing.finish(is_complete=not self.is_cut_short)
         made = session.made
         if made:
-            made[-1] = made[-1]._replace(ends_step=True)
+            made[-1] = stamp(Stamped, (*made[-1][:-1], True))
         return made
 
     def next_wakeup(self, now_us: int) -> int | None:

@@ -5,7 +5,6 @@ Build allocations from what was picked: privately, published only when complete.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,6 +20,10 @@ from projections.scheduling.unit_shares import shares_in
 
 ONE: Final = np.array(1)
 """Arithmetic of short arrays takes half the time with it as with a plain number."""
+
+
+NUMBERS: Final = np.arange(1 << 16)
+"""Most picks are one stretch, and comparing bytes tells that in a fifth of the time."""
 
 
 class Found(NamedTuple):
@@ -56,25 +59,30 @@ def runs_of(needs: Sequence[HostNeed], picked: Picked) -> tuple[HostRun, ...]:
         amounts = tuple(
             [Amount.sure(resource=need.resource, milli=need.of(tasks)) for need in needs]
         )
-        for first, count in _stretches(hosts):
+        for first, count in stretches(hosts):
             runs.append(HostRun.sure(first=first, hosts=count, tasks=tasks, amounts=amounts))
     # Within one pick neighbours are joined already.
     return joined(runs) if len(picked) > 1 else tuple(runs)
 
 
 # hot: once a dispatch; the simulator and the bench of dispatches need it.
-def _stretches(hosts: Column) -> list[tuple[int, int]]:
+def stretches(hosts: Column) -> list[tuple[int, int]]:
     """
     Return (first, count) of each stretch of hosts that follow each other by number.
+
+    Equivalent to: going through the hosts, and beginning a stretch at each that isn't the one after
+    the host before it.
     """
     size = len(hosts)
-    if size == 1:
-        return [(hosts.item(0), 1)]
+    first = hosts.item(0)
+    if size == 1 or hosts.tobytes() == NUMBERS[first : first + size].tobytes():
+        return [(first, size)]
     cuts = ((hosts[1:] - hosts[:-1]) != ONE).nonzero()[0]
-    starts = [0, *(cuts + ONE).tolist()] if len(cuts) else [0]
-    return [
-        (hosts.item(start), stop - start) for start, stop in pairwise([*starts, size])
-    ]
+    found, start = [], 0
+    for last in (*cuts.tolist(), size - 1):
+        found.append((hosts.item(start), last + 1 - start))
+        start = last + 1
+    return found
 
 
 def joined(runs: Sequence[HostRun]) -> tuple[HostRun, ...]:

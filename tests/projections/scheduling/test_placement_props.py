@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,9 +15,14 @@ from domain.amounts import Amount
 from domain.commands import DefineResource, WorkerReport
 from domain.errors import XceError
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
+from projections.scheduling.capacity import Capacity
 from projections.scheduling.derived import derived
+from projections.scheduling.placement.allocators import BUILT_IN
+from projections.scheduling.placement.assembly import NUMBERS, stretches
+from projections.scheduling.placement.plugins import View
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
 from projections.scheduling.plugins import Plugins
+from projections.scheduling.request import Part
 from tests.builders import MB_MILLI, a_host, a_job, some_settings
 from tests.examples import examples
 from tests.scenario import Scenario
@@ -343,3 +349,65 @@ def test_what_hosts_have_left_is_the_same_when_it_is_derived_afresh(
         play(restored, step)
 
     assert kept.log[mark:] == restored.log[begun:]
+
+
+def _one_by_one(hosts: list[int]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for host in hosts:
+        first, count = found[-1] if found else (-1, 0)
+        if count and host == first + count:
+            found[-1] = (first, count + 1)
+        else:
+            found.append((host, 1))
+    return found
+
+
+@settings(max_examples=examples(300))
+@given(
+    hosts=st.lists(st.integers(0, 60), min_size=1, unique=True)
+    | st.integers(0, len(NUMBERS) + 9).flatmap(
+        lambda first: st.integers(1, 40).map(lambda size: list(range(first, first + size)))
+    )
+)
+def test_stretches_are_those_found_one_by_one(hosts: list[int]) -> None:
+    """
+    Comparing bytes, and cutting where numbers don't follow, must give what reading them gives, also
+    of hosts in no order and beyond the numbers that are kept.
+    """
+    assert _one_by_one(hosts) == stretches(np.array(hosts))
+
+
+@settings(max_examples=examples(300))
+@given(
+    tasks=st.integers(1, 12),
+    fits=st.lists(st.integers(0, 5), min_size=1, max_size=12),
+)
+def test_built_in_allocators_find_what_their_plans_give(tasks: int, fits: list[int]) -> None:
+    """
+    The short cuts read columns; the plans, each bucket on the first free host that holds it, are
+    what they must agree with.
+    """
+    view = View(Part(tasks, tasks), Capacity(), np.array(fits), None)
+    for member in BUILT_IN:
+        if not member.accepts(tasks):
+            continue
+        picked = member.find(tasks, view, sum(fits))
+        found = None if picked is None else [
+            (int(host), each) for hosts, each in picked for host in hosts
+        ]
+        plans = member.plans(tasks, view) or ()
+        tried = (_bucket_by_bucket(list(plan.buckets()), fits) for plan in plans)
+
+        assert next((one for one in tried if one is not None), None) == found, member.name
+
+
+def _bucket_by_bucket(buckets: list[int], fits: list[int]) -> list[tuple[int, int]] | None:
+    claimed: list[tuple[int, int]] = []
+    for tasks in buckets:
+        taken = {host for host, _ in claimed}
+        free = (host for host, most in enumerate(fits) if most >= tasks and host not in taken)
+        host = next(free, None)
+        if host is None:
+            return None
+        claimed.append((host, tasks))
+    return claimed

@@ -6,7 +6,6 @@ All are derived. They say what a session must look at, so that its work grows wi
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Collection, Sequence
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
@@ -19,9 +18,9 @@ from domain.jobs import ExitRules, JobSpec
 from domain.queues import QueueSpec
 from domain.resreq.syntax import Requirement
 from projections.scheduling.alternatives import delays_of
-from projections.scheduling.foreseen import Release
 from projections.scheduling.pickers.protocol import JobPicker, Planner
 from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
+from projections.scheduling.run_ends import RunEnds
 
 NO_RULES: Final = ExitRules()
 
@@ -51,7 +50,7 @@ class QueueTraits(NamedTuple):
         return cls(queue.fills_in, bounds_jobs, any(each is not None for each in times))
 
 
-class Watches:
+class Watches(RunEnds):
     """
     Hold what sessions must look at.
 
@@ -68,21 +67,17 @@ class Watches:
     waiting jobs that depend on it. ``over_limit`` holds jobs whose use must be compared with their
     limits. ``victims`` are live jobs that were stopped, or ordered to, for others; ``keepers``
     pending ones for which hosts are held. ``ended`` is a heap of (finish, number): jobs and whole
-    arrays that can be forgotten; ``ripe`` holds those that ended long enough ago. ``releases`` says
-    in order when running jobs will have ended and how many slots they give back then: (moment, job
-    number, index, slots, stream), of those whose run limit or estimate is known, and ``release_of``
-    the same by stream; both are kept from when somebody first asks, which most pickers never do.
-    ``promised`` are
+    arrays that can be forgotten; ``ripe`` holds those that ended long enough ago. ``promised`` are
     the pending jobs with a backfill reservation; ``gatherers`` those for which hosts are kept now;
     ``gave_up`` those that gave back what they had gathered, until a later session.
     """
 
     def __init__(self, stored: StoredState, picker: JobPicker) -> None:
+        super().__init__()
         self.stored = stored
         self.picker = picker
         self.note_queues()
         self.waiting = 0
-        self.live: dict[str, JobRecord] = {}
         self.unchecked: dict[str, JobRecord] = {}
         self.unready: dict[str, JobRecord] = {}
         self.timers: list[tuple[int, int, int, str]] = []
@@ -98,10 +93,6 @@ class Watches:
         self.children: dict[int, dict[str, JobRecord]] = {}
         self.ended: list[tuple[int, int]] = []
         self.ripe: dict[int, int] = {}
-        self._releases: list[Release] = []
-        self._release_of: dict[str, Release] = {}
-        self._keeps_releases = False
-        self.runs_moved = 0
         self.planner = picker if isinstance(picker, Planner) else None
         self.promised: dict[str, JobRecord] = {}
         self.gatherers: dict[str, JobRecord] = {}
@@ -303,62 +294,6 @@ class Watches:
         if values.run_estimate_us is not None or values.limits is None:
             return values.run_estimate_us
         return values.limits.cpu_us
-
-    def note_run(self, job: JobRecord) -> None:
-        """
-        Note when a running job will have ended.
-        """
-        self.note_run_over(job)
-        release = self._release(job) if self._keeps_releases else None
-        if release is not None:
-            self._release_of[job.stream] = release
-            insort(self._releases, release)
-
-    def note_run_over(self, job: JobRecord) -> None:
-        """
-        Note that a job no longer runs.
-        """
-        self.runs_moved += 1
-        release = self._release_of.pop(job.stream, None)
-        if release is not None:
-            del self._releases[bisect_left(self._releases, release)]
-
-    def _release(self, job: JobRecord) -> Release | None:
-        """
-        Return when a running job will have ended, None when nobody knows.
-        """
-        run_us = self.planned_run_us(job)
-        if run_us is None or job.allocation is None:
-            return None
-        end_us = job.since_us + run_us - job.run_us
-        return (end_us, job.number, job.index, job.allocation.tasks(), job.stream)
-
-    @property
-    def releases(self) -> list[Release]:
-        """
-        Return when running jobs will have ended, in order.
-        """
-        self._keep_releases()
-        return self._releases
-
-    @property
-    def release_of(self) -> dict[str, Release]:
-        """
-        Return the same by stream.
-        """
-        self._keep_releases()
-        return self._release_of
-
-    def _keep_releases(self) -> None:
-        """
-        Work out when running jobs will have ended, once; from then on it is kept.
-        """
-        if self._keeps_releases:
-            return
-        self._keeps_releases = True
-        for job in self.live.values():
-            if job.state is JobState.RUN:
-                self.note_run(job)
 
     def values_of(self, job: JobRecord) -> JobSpec:
         """

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from store.embedded.frames import ZSTD, ZSTD_DICTIONARY
 from store.log import EventLog
 from store.snapshots import SnapshotStore
 from store.transfer import export_log, import_log, opened
@@ -39,6 +41,17 @@ def test_there_is_a_golden_log() -> None:
     Without one the tests below would pass by not running.
     """
     assert FORMATS
+
+
+def test_small_and_large_frames_of_both_kinds_are_in_golden_logs() -> None:
+    """
+    Frames compressed with a dictionary came later, and needed no new format.
+    """
+    codecs = set()
+    for path in FORMATS:
+        data = gzip.decompress((path / "log__data.mdb.gz").read_bytes())
+        codecs |= {data[found.end() + 1] for found in re.finditer(rb"XF\x01", data)}
+    assert {ZSTD, ZSTD_DICTIONARY} <= codecs
 
 
 def test_an_old_log_is_read_whole(golden) -> None:

@@ -24,7 +24,7 @@ from eventsourcing.persistence import (
 
 import domain.events
 from domain.envelope import Envelope, Stamped
-from domain.errors import Corrupt, InvariantBroken, UnknownEventType
+from domain.errors import Corrupt, InvariantBroken, UnknownEventType, XceError
 from domain.event import Event, event_class
 
 assert domain.events, "importing the events fills the registry"
@@ -42,16 +42,20 @@ _match = re.compile(
     re.DOTALL,
 ).match
 
-# Most states: texts without escapes, of the first schema version. Half the time of the other.
-_match_plain = re.compile(
-    rb'\{"t":(-?\d+)(?:,"a":"([^"\\]*)")?(?:,"c":"([^"\\]*)")?(,"l":0)?,"e":(?=\{)'
-).match
+# Most states: texts without escapes, of the first schema version. One search for many states takes
+# less than one for each; digits are those of ASCII only.
+_find_plain = re.compile(
+    r'^\{"t":(-?[0-9]+)(?:,"a":"([^"\\\n]*)")?(?:,"c":"([^"\\\n]*)")?(,"l":0)?,"e":(\{.*\})\}$',
+    re.MULTILINE,
+).findall
+CHUNK = 128
+"""How many rows are taken apart at a time: few enough to stay near the processor."""
 
 # Half the time of calling the class, whose parameters have names.
 _new_envelope = cast("Callable[[type[Envelope], tuple[object, ...]], Envelope]", tuple.__new__)
 
 _writers: dict[type[Event], tuple[str, str, Callable[..., bytes]]] = {}
-_readers: dict[str, tuple[int, Callable[[bytes], Event]]] = {}
+_readers: dict[str, Callable[[str], Event]] = {}
 
 
 # hot: the bench of durable appends of typed events needs it, and the simulator.
@@ -86,9 +90,11 @@ def encode_checked(events: Sequence[Stamped]) -> list[Row]:
         InvariantBroken: What would be stored isn't what was given; nothing may be recorded then.
     """
     rows = encode_all(events)
-    for stamped, row in zip(events, rows, strict=True):
+    decoded = decode_all([0] * len(rows), *zip(*rows, strict=True)) if rows else iter(())
+    for stamped in events:
         try:
-            again: object = decode(0, *row).stamped()
+            # A tuple compares with a tuple of another class.
+            again: object = next(decoded)[1:]
         except Corrupt as error:
             again = error.text()
         if again != stamped:
@@ -109,46 +115,86 @@ def _learn_writer(cls: type[Event]) -> tuple[str, str, Callable[..., bytes]]:
     return _writers[cls]
 
 
-# hot: the bench of reading typed events back needs it.
-def decode(position: int, stream: str, version: int, topic: str, state: bytes) -> Envelope:
+# hot: the benches of reading typed events back and of verifying with decoding need it.
+def decode_all(
+    positions: Sequence[int], streams: Sequence[str], versions: Sequence[int],
+    topics: Sequence[str], states: Sequence[bytes],
+) -> Iterator[Envelope]:  # fmt: skip
     """
-    Return the envelope of a stored row; its payload is validated.
+    Yield the envelopes of stored rows, given column by column; their payloads are validated.
+
+    Equivalent to: `decode` of each row, at three quarters of its time.
 
     Args:
-        position: Its place in the log.
-        stream: Whose event it is.
-        version: Its count in the stream.
-        topic: Its type code.
-        state: Its bytes, whose checksum was compared before.
+        positions: The rows' places in the log.
+        streams: Whose events they are.
+        versions: Their counts in the streams.
+        topics: Their type codes.
+        states: Their bytes, whose checksums were compared before.
 
     Raises:
-        UnknownEventType: This program doesn't know the type code, or the payload is newer.
+        UnknownEventType: This program doesn't know a type code, or a payload is newer.
         Corrupt: Of the kind schema.
     """
+    known, new = _readers.get, _new_envelope
+    for at in range(0, len(states), CHUNK):
+        cut = slice(at, at + CHUNK)
+        part = (positions[cut], streams[cut], versions[cut], topics[cut], states[cut])
+        heads = _heads(part[4])
+        if heads is None:
+            yield from map(decode, *part)
+            continue
+        for position, stream, version, topic, state, (
+            time_us,
+            actor,
+            cause,
+            within,
+            payload,
+        ) in zip(*part, heads, strict=True):
+            try:
+                event = (known(topic) or _learn_reader(topic))(payload)
+            except (ValueError, XceError):
+                # Of an older schema version, or wrong: it is known there.
+                yield decode(position, stream, version, topic, state)
+                continue
+            fields = (position, stream, version, int(time_us), actor, cause, event, not within)
+            yield new(Envelope, fields)
+
+
+def _heads(states: Sequence[bytes]) -> list[tuple[str, str, str, str, str]] | None:
+    """
+    Return time, actor, cause, what stands within a step, and payload of states, found in one go;
+    None when one of them has another shape, escapes, or a schema version.
+    """
     try:
-        known, validate = _readers.get(topic) or _learn_reader(topic)
-        found = _match_plain(state)
-        if found is not None and known == 1 and state[-1:] == b"}":
-            time_us, actor, cause, within = found.groups()
-            fields = (
-                position, stream, version, int(time_us), "" if actor is None else actor.decode(),
-                "" if cause is None else cause.decode(), validate(state[found.end() : -1]),
-                within is None,
-            )  # fmt: skip
-            return _new_envelope(Envelope, fields)
+        text = b"\n".join(states).decode()
+    except UnicodeDecodeError:
+        return None
+    found = _find_plain(text)
+    # A line is one state, and each has been found.
+    is_whole = len(found) == len(states) == text.count("\n") + 1
+    return found if is_whole else None
+
+
+def decode(position: int, stream: str, version: int, topic: str, state: bytes) -> Envelope:
+    """
+    Return the envelope of a stored row, as `decode_all` does.
+    """
+    try:
+        cls = event_class(topic)
         found = _match(state)
         if found is None or state[-1:] != b"}":
             raise Corrupt("schema", position, "a state with time and payload", repr(state[:80]))
         time_us, actor, cause, schema, within = found.groups()
         payload = state[found.end() : -1]
         number = 1 if schema is None else int(schema)
-        if number != known:
-            payload = json.dumps(upcast(event_class(topic), json.loads(payload), number)).encode()
-        fields = (
-            position, stream, version, int(time_us), "" if actor is None else _text(actor),
-            "" if cause is None else _text(cause), validate(payload), within is None,
+        if number != cls.CLASS_VERSION:
+            payload = json.dumps(upcast(cls, json.loads(payload), number)).encode()
+        event = cls.__pydantic_validator__.validate_json(payload)
+        return Envelope(
+            position, stream, version, int(time_us), _text(actor), _text(cause), event,
+            within is None,
         )  # fmt: skip
-        return _new_envelope(Envelope, fields)
     except UnknownEventType as error:
         raise UnknownEventType(error.type_code, error.version, position) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -199,20 +245,14 @@ def join_state(parts: Parts) -> bytes:
     return b"%b%b}" % ((head + tail).encode(), parts.payload)
 
 
-def decode_rows(rows: Iterable[PlacedRow]) -> Iterator[Envelope]:
+def _learn_reader(topic: str) -> Callable[[str], Event]:
     """
-    Yield the envelopes of rows, in order.
-    """
-    for row in rows:
-        yield decode(*row)
-
-
-def _learn_reader(topic: str) -> tuple[int, Callable[[bytes], Event]]:
-    """
-    Remember what decoding a type code needs.
+    Remember how to read payloads without a schema version, and so of the first one.
     """
     cls = event_class(topic)
-    _readers[topic] = (cls.CLASS_VERSION, cls.__pydantic_validator__.validate_json)
+    if cls.CLASS_VERSION != 1:
+        raise UnknownEventType(topic, 1)
+    _readers[topic] = cls.__pydantic_validator__.validate_json
     return _readers[topic]
 
 

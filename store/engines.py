@@ -5,7 +5,7 @@ What an event log stands on: the embedded store; any application recorder of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from eventsourcing.persistence import ApplicationRecorder, Subscription
@@ -18,7 +18,7 @@ from store.space import Space, space_at
 
 Row = tuple[str, int, str, bytes]
 PlacedRow = tuple[int, str, int, str, bytes]
-Columns = tuple[Iterable[int], Iterable[str], Iterable[int], Iterable[str], Iterable[bytes]]
+Columns = tuple[Sequence[int], Sequence[str], Sequence[int], Sequence[str], Sequence[bytes]]
 """Positions, streams, versions, topics and states of some rows, in order."""
 
 COMMITS_PER_READER_CHECK = 500

@@ -25,7 +25,7 @@ from domain.errors import (
 )
 from domain.event import Event
 from store.archive import SEGMENT_EVENTS, archive, prunable, prune
-from store.codec import PlacedRow, decode, encode_all, encode_checked, time_us_of
+from store.codec import PlacedRow, decode, decode_all, encode_all, encode_checked, time_us_of
 from store.embedded.environment import acquire
 from store.embedded.journal import Journal
 from store.embedded.marker import MARKER_FILE
@@ -264,7 +264,7 @@ class EventLog:
         """
         with translated():
             for columns in self._engine.columns(after, upto):
-                yield from map(decode, *columns)
+                yield from decode_all(*columns)
 
     def rows(self, after: int = 0, upto: int | None = None) -> Iterator[PlacedRow]:
         """

@@ -11,16 +11,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
+from itertools import count, repeat
 from pathlib import Path
 
 from eventsourcing.persistence import PersistenceError
 
 from domain.errors import Corrupt, XceError
-from store.codec import PlacedRow, decode
+from store.codec import PlacedRow, decode, decode_all
 from store.embedded.environment import acquire
 from store.embedded.frames import (
+    Columns,
     Header,
     check_crc,
     check_follows,
@@ -29,7 +33,7 @@ from store.embedded.frames import (
     read_header,
     topic_mask,
 )
-from store.embedded.index import index_entries
+from store.embedded.index import index_runs
 from store.embedded.journal import Journal
 from store.embedded.kept import dictionary_of, kept
 from store.embedded.layout import id_bytes, id_of
@@ -323,28 +327,31 @@ class _Walk:
         if topic_mask(columns.topic_names) != header.topic_mask:
             expected = f"topics {topic_mask(columns.topic_names):x}"
             raise Corrupt("order", position, expected, f"{header.topic_mask:x}")
-        ids = [columns.ids[index] for index in columns.id_indexes]
+        ids = map(columns.ids.__getitem__, columns.id_indexes)
         positions = range(position, header.last_position + 1)
         self._rows_hash += sum(map(hash, zip(ids, columns.versions, positions, strict=True)))
         if self._is_decoded:
-            streams = [str(id_of(encoded)) for encoded in columns.ids]
-            names = [streams[index] for index in columns.id_indexes]
-            topics = [columns.topic_names[index] for index in columns.topics]
-            parts = zip(positions, names, columns.versions, topics, columns.states, strict=True)
-            self._decode(list(parts))
+            self._decode(columns, positions)
 
     # hot: the bench of verifying with decoding needs it.
-    def _decode(self, rows: list[PlacedRow]) -> None:
+    def _decode(self, columns: Columns, positions: range) -> None:
         """
-        Decode events, and compare their versions with their streams' last.
+        Decode the events of a frame, and compare their versions with their streams' last.
         """
         try:
-            for row in rows:
-                decode(*row)
+            streams = [str(id_of(encoded)) for encoded in columns.ids]
+        except ValueError as error:
+            raise Corrupt("structure", positions[0], "ids of streams", str(error)) from None
+        names = list(map(streams.__getitem__, columns.id_indexes))
+        topics = list(map(columns.topic_names.__getitem__, columns.topics))
+        rows = (positions, names, columns.versions, topics, columns.states)
+        try:
+            # Every envelope is let go at once.
+            deque(decode_all(*rows), maxlen=0)
         except Corrupt:
-            self._name_undecodable(rows)
+            self._name_undecodable(zip(*rows, strict=True))
         versions, is_whole = self._versions, self._first == 1
-        for position, stream, version, _, _ in rows:
+        for position, stream, version in zip(positions, names, columns.versions, strict=True):
             # Behind a pruned beginning a stream's first version here may be any.
             expected = versions.get(stream, 0 if is_whole else version - 1) + 1
             versions[stream] = version
@@ -352,7 +359,7 @@ class _Walk:
                 wrong = Corrupt("order", position, f"version {expected}", f"version {version}")
                 self._report.add(wrong, stream=stream)
 
-    def _name_undecodable(self, rows: list[PlacedRow]) -> None:
+    def _name_undecodable(self, rows: Iterable[PlacedRow]) -> None:
         """
         Enter every event of a frame that can't be decoded.
         """
@@ -382,24 +389,28 @@ class _Walk:
             expected = f"{what} that is found under its key"
             self._report.add(Corrupt("structure", None, expected, key[:60].hex()))
         try:
-            index_hash = sum(map(hash, self._index_entries()))
+            index_hash = 0
+            for encoded, first, positions in self._journal.read_index(index_runs):
+                # What was pruned keeps its entries.
+                pruned = bisect_left(positions, self._first) if positions[0] < self._first else 0
+                unpruned = positions[pruned:] if pruned else positions
+                entries = zip(repeat(encoded), count(first + pruned), unpruned, strict=False)
+                index_hash += sum(map(hash, entries))
             if index_hash != self._rows_hash:
                 self._find_index_problem()
         except Corrupt as error:
             self._report.add(error)
 
-    def _index_entries(self) -> Iterator[tuple[bytes, int, int]]:
-        """
-        Yield encoded id, version and position of every index entry.
-        """
-        entries = self._journal.read_index(index_entries)
-        return entries if self._first == 1 else (each for each in entries if each[2] >= self._first)
-
     def _find_index_problem(self) -> None:
         """
         Name the first event that the index doesn't lead to, or an entry that leads nowhere.
         """
-        entries = set(self._index_entries())
+        entries = {
+            (encoded, version, position)
+            for encoded, first, positions in self._journal.read_index(index_runs)
+            for version, position in enumerate(positions, first)
+            if position >= self._first
+        }
         for position, stream, version, _, _ in self._journal.iter_rows():
             entry = (id_bytes(stream), version, position)
             if entry not in entries:

@@ -12,14 +12,13 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, pairwise
+from io import BytesIO
 from typing import NamedTuple
 
 from domain.errors import Corrupt
 from store.chain import frame_digest
 from store.compression import LEVEL, compress, decompress
 from store.dictionaries import current, known
-from store.embedded.layout import id_of
 
 MAGIC = b"XF"
 FRAME_FORMAT = 1
@@ -380,6 +379,10 @@ def _numbers(code: str, raw: bytes, at: int, count: int) -> tuple[list[int], int
     if end > len(raw):
         message = f"a column to byte {end} of {len(raw)}"
         raise ValueError(message)
+    low = end - count
+    if raw.count(0, at, low) == low - at:
+        # Small numbers, as most columns have: only the last plane says anything.
+        return list(raw[low:end]), end
     data = bytearray(size * count)
     for plane in range(size):
         data[size - 1 - plane :: size] = raw[at + plane * count : at + (plane + 1) * count]
@@ -393,16 +396,11 @@ def _slices(raw: bytes, at: int, lengths: list[int]) -> tuple[list[bytes], int]:
     """
     Cut consecutive pieces of the given lengths; return them and where they end.
     """
-    ends = list(accumulate(lengths, initial=at))
-    if ends[-1] > len(raw):
-        message = f"pieces to byte {ends[-1]} of {len(raw)}"
+    end = at + sum(lengths)
+    if end > len(raw):
+        message = f"pieces to byte {end} of {len(raw)}"
         raise ValueError(message)
-    return [raw[begin:end] for begin, end in pairwise(ends)], ends[-1]
-
-
-def streams_of(columns: Columns) -> list[object]:
-    """
-    Return the stream of each row, as text or UUID.
-    """
-    names = [id_of(encoded) for encoded in columns.ids]
-    return [names[index] for index in columns.id_indexes]
+    # Half the time of slicing.
+    file = BytesIO(raw)
+    file.seek(at)
+    return list(map(file.read, lengths)), end

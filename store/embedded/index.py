@@ -203,9 +203,9 @@ def _rows_down(
         is_on = cursor.prev()
 
 
-def index_entries(cursor: lmdb.Cursor) -> Iterator[tuple[bytes, int, int]]:
+def index_runs(cursor: lmdb.Cursor) -> Iterator[tuple[bytes, int, list[int]]]:
     """
-    Yield encoded id, version and position of every entry under a cursor on the index.
+    Yield encoded id, first version and positions of every row under a cursor on the index.
     """
     for key, value in pairs(cursor):
         try:
@@ -213,8 +213,7 @@ def index_entries(cursor: lmdb.Cursor) -> Iterator[tuple[bytes, int, int]]:
             positions = run_positions(value)
         except (ValueError, IndexError):
             raise _no_row(key, value) from None
-        for version, position in enumerate(positions, first):
-            yield encoded, version, position
+        yield encoded, first, positions
 
 
 def _positions_under(cursor: lmdb.Cursor) -> list[int]:

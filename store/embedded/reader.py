@@ -32,8 +32,8 @@ from store.embedded.kept import dictionary_of, kept
 from store.embedded.layout import id_of, number_bytes, number_of, space_names
 from store.embedded.rows import Decoded, Head, PlacedRow, Stream
 
-IndexEntry = tuple[bytes, int, int]
-"""Encoded id, version, position."""
+IndexRun = tuple[bytes, int, list[int]]
+"""Encoded id, first version, positions."""
 
 READ_BYTES = 256 << 10
 READ_FRAMES = 256
@@ -152,9 +152,7 @@ class Reader:
             key = number_of(stored[0])
             return key, read_header(stored[1], position=key).previous
 
-    def read_index(
-        self, read: Callable[[lmdb.Cursor], Iterator[IndexEntry]]
-    ) -> Iterator[IndexEntry]:
+    def read_index(self, read: Callable[[lmdb.Cursor], Iterator[IndexRun]]) -> Iterator[IndexRun]:
         """
         Yield what *read* makes of a cursor on the index, in one read transaction; for verifying
         only.
@@ -318,13 +316,19 @@ class Reader:
         Put names in the place of numbers.
         """
         columns = frame.columns
-        names = columns.topic_names
-        streams = [id_of(encoded) for encoded in columns.ids]
+        try:
+            streams = list(map(id_of, columns.ids))
+        except ValueError as error:
+            position = frame.header.first_position
+            found = str(error)
+            raise Corrupt(
+                "structure", position, "ids of streams", found, self.environment.path
+            ) from None
         return Decoded(
             frame.header,
-            [streams[index] for index in columns.id_indexes],
+            list(map(streams.__getitem__, columns.id_indexes)),
             columns.versions,
-            [names[number] for number in columns.topics],
+            list(map(columns.topic_names.__getitem__, columns.topics)),
             columns.states,
         )
 

@@ -12,14 +12,22 @@ from eventsourcing.persistence import MapperDeserialisationError, StoredEvent
 from eventsourcing.utils import resolve_topic
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter, create_model
 
 import domain.event
 from domain.envelope import Stamped
 from domain.errors import Corrupt, UnknownEventType
-from domain.event import Event, event_classes
+from domain.event import Event, Value, event_classes
 from domain.events.jobs import JobFinished
-from store.codec import EventMapper, decode, encode, encode_checked, time_us_of
+from store.codec import (
+    CHUNK,
+    EventMapper,
+    decode,
+    decode_all,
+    encode,
+    encode_checked,
+    time_us_of,
+)
 from tools.torture.workload import job_events
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -89,6 +97,29 @@ def test_every_event_class_has_a_schema_that_json_can_carry() -> None:
         assert "properties" in TypeAdapter(cls).json_schema() or not cls.model_fields
 
 
+def values_below(cls: type[Value]) -> list[type[Value]]:
+    return [each for sub in cls.__subclasses__() for each in (sub, *values_below(sub))]
+
+
+def test_every_default_is_valid_and_stays_as_it_is() -> None:
+    """
+    A field that isn't stored comes back as its default, which nobody validates then.
+    """
+    seen = 0
+    for cls in values_below(Value):
+        optional = {
+            name: (field.annotation, field)
+            for name, field in cls.model_fields.items()
+            if not field.is_required()
+        }
+        rules = ConfigDict(strict=True, extra="forbid", validate_default=True)
+        twin = create_model("Twin", __config__=rules, **optional)()
+        for name, (_, field) in optional.items():
+            assert getattr(twin, name) == field.get_default(call_default_factory=True)
+        seen += len(optional)
+    assert seen > 200
+
+
 @pytest.mark.parametrize(
     "state",
     [b"", b"{}", b"null", b'{"t":1}', b'{"t":1,"e":[]}', b'{"t":"1","e":{}}',
@@ -106,6 +137,51 @@ def test_a_state_of_another_shape_is_refused_by_position(state: bytes) -> None:
         decode(42, "job:1", 1, "job.finished", state)
 
     assert ("schema", 42) == (caught.value.kind, caught.value.position)
+
+
+PLAIN = b'{"t":1,"a":"ann","c":"x","l":0,"e":{"attempt":1,"why":"w"}}'
+ODD_STATES = [
+    PLAIN.replace(b'"ann"', rb'"a\"nn"'),
+    PLAIN.replace(b'"ann"', b'"a\nnn"'),
+    PLAIN.replace(b'"w"', b'"\n"') + b"\n" + PLAIN,
+    PLAIN.replace(b'"t":1', '"t":\u0661'.encode()),
+    PLAIN.replace(b'"ann"', '"\u00e9\u2028"'.encode()),
+    PLAIN.replace(b'"ann"', b'"\xff"'),
+    PLAIN + b"\n",
+    PLAIN.replace(b'"c":"x","l":0', b'"l":0,"c":"x"'),
+    PLAIN.replace(b',"e"', b',"v":1,"e"'),
+    PLAIN.replace(b',"e"', b',"v":9,"e"'),
+    PLAIN.replace(b'"attempt":1,', b""),
+    PLAIN[:-1],
+    b"",
+]
+
+
+def outcome(*row) -> object:
+    try:
+        return decode(*row)
+    except (Corrupt, UnknownEventType) as error:
+        return type(error), error.text()
+
+
+@pytest.mark.parametrize("place", [0, 1, CHUNK - 1, CHUNK, 2 * CHUNK])
+@pytest.mark.parametrize("odd", ODD_STATES)
+def test_many_rows_are_decoded_as_each_by_itself(odd: bytes, place: int) -> None:
+    """
+    States are searched many at a time, and none may be taken for another or hide what is wrong.
+    """
+    states = [PLAIN] * (2 * CHUNK + 1)
+    states[place] = odd
+    rows = [(n, f"job:{n}", n + 1, "job.finished", state) for n, state in enumerate(states)]
+    expected = [outcome(*row) for row in rows]
+    found: list[object] = []
+    try:
+        found.extend(decode_all(*zip(*rows, strict=True)))
+    except (Corrupt, UnknownEventType) as error:
+        found.append((type(error), error.text()))
+
+    assert expected[: len(found)] == found
+    assert len(found) == len(rows) or (isinstance(found[-1], tuple) and len(found[-1]) == 2)
 
 
 def test_an_unknown_code_or_newer_version_is_refused_by_name_and_position() -> None:

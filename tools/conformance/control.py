@@ -107,7 +107,9 @@ def _with_one_job(case: Fields) -> Fields:
         raise Malformed(f"a job can't be {state} from the beginning")
     where = "running" if state == "RUN" else "suspended"
     more = {"by": "preemption" if state == "SSUSP" else "user"} if state != "RUN" else {}
-    placed = {"id": "J", "alloc": {case.get("host", "h1"): job.get("n", 1)}, **job, **more}
+    hosts = mappings_of(mapping_of(case.get("cluster")).get("hosts"))
+    host = case.get("host") or (hosts[0]["name"] if hosts else "h1")
+    placed = {"id": "J", "alloc": {host: job.get("n", 1)}, **job, **more}
     return with_defaults({**case, "jobs": [], where: [placed]})
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from domain.amounts import MEM, Amount
+from domain.arrays import parse_job_name
 from domain.commands import (
     CloseWorker,
     JobCouldNotStartReport,
@@ -28,15 +29,46 @@ from domain.errors import Denied, Refused
 from domain.events.jobs import PRE_EXEC_GIVES_UP
 from domain.events.workers import JobUsage
 from domain.job_states import WAITING, JobState
-from tools.conformance.core_driver import CoreDriver
-from tools.conformance.core_setup import MB_MILLI, OVER_US, job_of, load_milli
+from tools.conformance.core_driver import ADMINISTRATOR, CoreDriver
+from tools.conformance.core_setup import (
+    JOB_LIMITS,
+    MB_MILLI,
+    OVER_US,
+    SAME_IN_JOB,
+    job_of,
+    load_milli,
+)
 from tools.conformance.trial import NotYet
 from tools.conformance.values import Fields, Malformed, mapping_of, text_of, whole_of
+from tools.conformance.written import named_alike
+from tools.daemon.access import ROOT, Caller, check_owner
+
+OF_OWNERS: Final = frozenset(
+    {"bstop", "bresume", "bkill", "brequeue", "bswitch", "bmod", "btop", "bbot"}
+)
+"""Commands about jobs: their owners give them, and administrators."""
+
+OTHER_UID: Final = 65_534
+"""The number of a user who isn't an administrator."""
 
 OF_PLACES: Final = frozenset(
     {"host_unavail", "hclose", "hopen", "load", "qopen", "qclose", "qact", "qinact"}
 )
 """Actions that are about hosts and queues."""
+
+
+CHANGED: Final[dict[str, tuple[str, ...]]] = {
+    "n": ("tasks_min", "tasks_max"), "W": ("run_limit_us",), "We": ("run_estimate_us",),
+    "R": ("resreq",), "sp": ("user_priority",), "b": ("begin_us",), "t": ("deadline_us",),
+    "rerunnable": ("rerunnable",), "J": ("name", "array"), "m": ("hosts",), "x": ("is_exclusive",),
+    "project": ("project",), "group": ("group",), "app": ("profile",), "user": ("user",),
+    "Q": ("exits",), "ti": ("ends_as_orphan",), **dict.fromkeys(JOB_LIMITS, ("limits",)),
+}  # fmt: skip
+"""The fields of a job that each option is about."""
+
+
+def _is_reset(name: str, value: object) -> bool:
+    return value in (f"-{name}n", f"{name}n")
 
 
 class CoreActs(CoreDriver):
@@ -68,6 +100,8 @@ class CoreActs(CoreDriver):
             if name not in OF_PLACES and each not in self.ids:
                 raise Malformed(f"there is no job {each}, or it was refused")
             try:
+                if name in OF_OWNERS:
+                    check_owner(_caller(by), self._record(each).spec.user)
                 action(each, value, by)
             except Refused as refused:
                 self.denied = isinstance(refused, Denied) or "administrator" in refused.rule
@@ -131,13 +165,22 @@ class CoreActs(CoreDriver):
         if "depn" in changes:
             spec = record.spec.model_copy(update={"dependency_text": "", "dependency": None})
         else:
-            spec = job_of(changes, record.spec.name, self.case)
-            given = {"n": ("tasks_min", "tasks_max"), "W": ("run_limit_us",)}
-            given["R"] = ("resreq",)
-            names = [name for change in changes for name in given[change]]
-            changed = {name: getattr(spec, name) for name in names}
-            spec = record.spec.model_copy(update=changed)
+            spec = record.spec.model_copy(update=self._changes(changes))
         self._command(ModifyJob(job_id=record.job_id, spec=spec), by)
+
+    def _changes(self, changes: Fields) -> dict[str, object]:
+        """
+        Return the fields of a job that a change gives another value; ``-Wn`` takes one away.
+        """
+        words = named_alike(changes, SAME_IN_JOB)
+        told = {name: value for name, value in words.items() if not _is_reset(name, value)}
+        spec = job_of(told, "", self.case)
+        found: dict[str, object] = {}
+        for name in words:
+            if name not in CHANGED:
+                raise NotYet(f"bmod of {name}")
+            found |= {field: getattr(spec, field) for field in CHANGED[name]}
+        return found
 
     def _exit(self, job: str, value: object, by: str) -> None:
         del by
@@ -206,10 +249,18 @@ class CoreActs(CoreDriver):
         """
         Return the jobs that a name means: itself, or the elements in brackets.
         """
-        if name in self.ids or "[" not in name:
+        if name in self.ids:
             return [name]
+        if "[" not in name:
+            return [each for each in self.ids if each.startswith(f"{name}[")] or [name]
         base, _, listed = name.rstrip("]").partition("[")
-        return [f"{base}[{index}]" for index in listed.split(",")]
+        _, array = parse_job_name(f"{base}[{listed}]")
+        assert array is not None, name
+        return [f"{base}[{index}]" for index in array.indices()]
+
+
+def _caller(by: str) -> Caller:
+    return Caller(uid=ROOT if by == ADMINISTRATOR else OTHER_UID, user=by)
 
 
 def _without_option(verb: str, value: object) -> None:

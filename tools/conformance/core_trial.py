@@ -5,6 +5,7 @@ sessions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -260,7 +261,7 @@ class CoreTrial(CoreActs):
             self._before_close(job)
             return
         try:
-            spec = job_of(job, name, self.case)
+            spec = job_of({**job, **self._with_numbers(job)}, name, self.case)
             made = self._command(SubmitJob(spec=spec))
         except Refused:
             self.rejected.append(name)
@@ -273,6 +274,21 @@ class CoreTrial(CoreActs):
         for stream in self.core.state.stored.arrays[number].elements:
             element = self.core.state.stored.jobs[stream]
             self.ids[f"{name}[{element.index}]"] = element.job_id
+
+    def _with_numbers(self, job: Fields) -> Fields:
+        """
+        Return a job's condition with the numbers of arrays that the vector calls by an id of its
+        own.
+        """
+        if not job.get("w"):
+            return {}
+        text = text_of(job["w"])
+        for name, job_id in self.ids.items():
+            base, is_element, _ = name.partition("[")
+            if is_element:
+                number = job_id.partition("[")[0]
+                text = re.sub(rf"(?<![\w\"]){re.escape(base)}(?![\w\"(])", number, text)
+        return {"w": text}
 
     def _before_close(self, job: Fields) -> None:
         """

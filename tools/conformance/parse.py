@@ -204,7 +204,9 @@ def section_difference(
         keys = [f"{'-' if key.is_reversed else ''}{key.name}" for key in primary.order]
         return differing(name, list(texts_of(expected)), keys)
     if name == "same":
-        return differing(name, list(texts_of(expected)), list(primary.same))
+        compound = requirement.compounds[0]
+        same = primary.same if requirement.is_simple else compound.same or primary.same
+        return differing(name, list(texts_of(expected)), list(same))
     if name == "span":
         shown = None if primary.span is None else render_span(primary.span)
         return differing(name, _span_text(expected), shown)

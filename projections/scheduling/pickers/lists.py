@@ -1,8 +1,9 @@
 """
 Queues that name a picker of their own: each list of jobs is picked from by its own picker.
 
-A list holds the queues of one priority under one picker. Lists come one after the other, those of
-high priority first, those of equal priority in the order in which their first queues were defined.
+A list holds the queues of one priority under one picker; queues that share accounts of fairshare
+are in one list. Lists come one after the other, those of high priority first, those of equal
+priority in the order in which their first queues were defined.
 """
 
 from __future__ import annotations
@@ -61,12 +62,31 @@ def picking_of(stored: StoredState, *, otherwise: str) -> Picking:
     cluster = stored.cluster.picker if stored.cluster else otherwise
     found: dict[tuple[int, str], list[str]] = {}
     for name, queue in stored.queues.items():
-        key = (-queue.spec.priority, queue.spec.picker or cluster)
+        key = (-_priority_of(stored, queue), queue.spec.picker or cluster)
         found.setdefault(key, []).append(name)
     if all(picker == cluster for _, picker in found):
         return Picking(cluster, ())
     keys = sorted(found, key=lambda key: key[0])
     return Picking(cluster, tuple(ListKey(*key, tuple(found[key])) for key in keys))
+
+
+def _priority_of(stored: StoredState, queue: QueueRecord) -> int:
+    """
+    Return the priority of the list that a queue is in: of queues that share accounts the highest,
+    since who comes first among their users is found over all of them.
+    """
+    family = _family_of(stored, queue)
+    return max(
+        other.spec.priority
+        for other in stored.queues.values()
+        if other is queue
+        or (_family_of(stored, other) == family and other.spec.picker == queue.spec.picker)
+    )
+
+
+def _family_of(stored: StoredState, queue: QueueRecord) -> str:
+    shared = None if queue.spec.fairshare is None else queue.spec.fairshare.accounts_of
+    return shared if shared is not None and shared in stored.queues else queue.name
 
 
 def picker_of(picking: Picking, factories: Factories) -> JobPicker:

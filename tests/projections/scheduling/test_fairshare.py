@@ -146,6 +146,26 @@ def test_queues_that_share_accounts_are_one_list() -> None:
     assert ["A dispatched: h1*1", "C dispatched: h2*1"] == scenario.session()[:2]
 
 
+def test_queues_of_several_priorities_that_share_accounts_are_one_list() -> None:
+    """
+    Though lists are made by priority where the cluster's picker is another one.
+    """
+    scenario = Scenario(some_settings())
+    scenario.hosts("h1 slots=3")
+    shares = (ShareNode(name="ann", shares=1), ShareNode(name="bob", shares=1))
+    parent = QueueSpec(priority=50, picker="fairshare", fairshare=Fairshare(shares=shares))
+    rules = Fairshare(accounts_of="parent")
+    child = QueueSpec(priority=20, picker="fairshare", fairshare=rules)
+    scenario.command(DefineQueue(queue="parent", spec=parent))
+    scenario.command(DefineQueue(queue="child", spec=child))
+    scenario.jobs("A user=ann queue=child")
+    assert ["A dispatched: h1*1"] == scenario.session()
+
+    scenario.jobs("B user=ann queue=parent", "C user=bob queue=child", "D user=bob queue=parent")
+
+    assert ["D dispatched: h1*1", "B dispatched: h1*1"] == scenario.session()[:2]
+
+
 def test_shares_are_written_as_names_with_counts() -> None:
     """
     Groups have their members in brackets; ``g@`` means each of its members.

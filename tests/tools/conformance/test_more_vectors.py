@@ -20,10 +20,12 @@ HERE = Path(__file__).parent
 VECTORS = [vector for file in sorted(HERE.glob("more_*_vectors.yaml")) for vector in load(file)]
 KNOWN = names_used(VECTORS)
 
-BROKEN = 60
+BROKEN = 100
 """So many expectations are broken, each in a run of its own."""
 
-NO_CLAIM = frozenset({"any", "reject", "operand_order_free", "all_accept"})
+NO_CLAIM = frozenset(
+    {"any", "reject", "operand_order_free", "all_accept", "vendor", "alloc_vendor"}
+)
 """Expectations that another value makes weaker or differently understood, not wrong."""
 
 

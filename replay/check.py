@@ -21,11 +21,11 @@ from domain.events.session import SessionHeld
 from domain.events.workers import WorkerReported
 from domain.ids import job_stream
 from domain.job_states import LIVE, TRANSITIONS, JobState
-from projections.scheduling.capacity import NOTHING_REPORTED
 from projections.scheduling.core import Core
 from projections.scheduling.derived import derived
 from projections.scheduling.plugins import Plugins
 from projections.scheduling.records import JobRecord
+from projections.scheduling.resource_column import NOTHING_REPORTED
 from projections.scheduling.state import State
 from replay.at import PROGRESS_EVENTS, Moment
 from replay.ledger import Ledger

@@ -21,7 +21,7 @@ from domain.jobs import JobLimits
 from domain.preemption import OnPreempt
 from projections.scheduling.handle.reports import why_killed
 from projections.scheduling.loads import Loads, is_by_load
-from projections.scheduling.records import TO_TOP_AFTER, JobRecord, WorkerRecord
+from projections.scheduling.records import ADMIN_COMMAND, TO_TOP_AFTER, JobRecord, WorkerRecord
 from projections.scheduling.state import State
 from projections.scheduling.watches import order_of
 
@@ -37,6 +37,7 @@ TERM_LOAD: Final = "TERM_LOAD"
 TERM_LOST_HOST: Final = "TERM_LOST_HOST"
 SWAP: Final = "swp"
 TERM_REQUEUE_OWNER: Final = "TERM_REQUEUE_OWNER"
+TERM_REQUEUE_ADMIN: Final = "TERM_REQUEUE_ADMIN"
 SUSP_USER_STOP: Final = "SUSP_USER_STOP"
 SUSP_ADMIN_STOP: Final = "SUSP_ADMIN_STOP"
 SUSP_QUEUE_WINDOW: Final = "SUSP_QUEUE_WINDOW"
@@ -121,8 +122,8 @@ class Orders:
         """
         for job in sorted(self._state.kills.values(), key=order_of):
             if job.state in LIVE:
-                wanted = job.kill_actor is not None
-                self._order_kill(job, why_killed(job) if wanted else TERM_REQUEUE_OWNER)
+                is_wanted = job.kill_actor is not None
+                self._order_kill(job, why_killed(job) if is_wanted else _why_put_back(job))
             else:
                 self._decide(job.stream, JobEnded(why=why_killed(job)))
 
@@ -178,7 +179,7 @@ class Orders:
         """
         for job in sorted(self._state.requeues.values(), key=order_of):
             event = JobRequeued(
-                why=job.requeue_why,
+                why="command" if job.requeue_why == ADMIN_COMMAND else job.requeue_why,
                 hold=job.requeue_hold,
                 to_top=job.requeue_why in TO_TOP_AFTER,
             )
@@ -266,6 +267,10 @@ class Orders:
             attempt=job.attempt, worker=worker.name, order_number=worker.last_order + 1
         )
         self._decide(job.stream, event)
+
+
+def _why_put_back(job: JobRecord) -> str:
+    return TERM_REQUEUE_ADMIN if job.requeue_why == ADMIN_COMMAND else TERM_REQUEUE_OWNER
 
 
 def _may_go_on(job: JobRecord) -> bool:

@@ -39,6 +39,9 @@ FRESH_AFTER: Final = {
 }
 """Why a job was put back -> the reason code until it is considered again; else JOB_REQUEUED."""
 
+ADMIN_COMMAND: Final = "command of an administrator"
+"""Why a job is to be put back that somebody else than its user wanted back; told as ``command``."""
+
 TO_TOP_AFTER: Final = frozenset({"exit value", "queue pre-exec", "job pre-exec"})
 """A job that was put back by its own doing goes in front of its equals."""
 

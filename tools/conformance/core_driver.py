@@ -38,7 +38,8 @@ class CoreDriver:
         now_us: When it begins.
 
     ``ids`` has the job id of each job by the vector's name for it; ``signals``, ``victims``,
-    ``kill_signals`` and ``started`` tell of the last cycle.
+    ``kill_signals`` and ``started`` tell of the last cycle; ``kill_whys`` tells why jobs were last
+    killed.
     """
 
     def __init__(self, now_us: int) -> None:
@@ -49,6 +50,7 @@ class CoreDriver:
         self.victims: dict[str, list[str]] = {}
         self.kill_signals: list[str] = []
         self.started: list[str] = []
+        self.kill_whys: dict[str, str] = {}
 
     def cycle(self) -> None:
         """
@@ -95,6 +97,7 @@ class CoreDriver:
             self._started(record)
         elif isinstance(event, JobKillOrdered):
             self.kill_signals = list(event.signals)
+            self.kill_whys[self._name(record)] = event.why
             self._report(JobFinishedReport, record, signal=9)
         elif isinstance(event, JobSuspendOrdered):
             self.signals[self._name(record)] = event.signal

@@ -34,7 +34,9 @@ from domain.events.jobs import (
     JobSuspendOrdered,
 )
 from domain.events.workers import JobUsage
+from domain.job_states import WAITING
 from domain.resources import ResourceScope
+from domain.terminations import Termination
 from domain.thresholds import parse_thresholds
 from domain.units import MINUTE_US
 from domain.workers import HostSettings
@@ -336,6 +338,11 @@ class CoreTrial(CoreActs):
         see_hosts(self.core.state, seen)
         see_limits(self.core.state, seen)
         see_jobs(self.core.state, {name: self._record(name) for name in names}, seen)
+        for name, why in self.kill_whys.items():
+            # The state forgets why the last attempt of a job ended that was put back.
+            if seen.states.get(name) in WAITING:
+                seen.terms[name] = why
+                seen.term_numbers[name] = Termination(why).number
         return seen
 
     def report(self, host: str, *, free_mb: int, used_mb: dict[str, int]) -> None:

@@ -37,6 +37,7 @@ from projections.scheduling.apply.transitions import move
 from projections.scheduling.holds import drop_kept, note_left
 from projections.scheduling.promises import borrowed, drop_promise, promise
 from projections.scheduling.records import (
+    ADMIN_COMMAND,
     FRESH_AFTER,
     PRE_EXEC_FAILED,
     ArrayRecord,
@@ -337,7 +338,7 @@ def requeue_requested(state: State, stamped: Stamped, event: JobRequeueRequested
     Remember that the job must go back to pending; the next session orders its end first.
     """
     job = state.stored.jobs[stamped.stream]
-    job.requeue_why = "command"
+    job.requeue_why = "command" if stamped.actor in ("", job.spec.user) else ADMIN_COMMAND
     job.requeue_hold = event.hold
     if not job.kill_order:
         state.kills[stamped.stream] = job

@@ -436,6 +436,20 @@ def test_requeue_by_command_ends_the_attempt_first(scenario: Scenario) -> None:
     ] == scenario.session()
 
 
+def test_who_wanted_a_job_back_shows_in_why_its_attempt_ended(scenario: Scenario) -> None:
+    """
+    LSF's TERM_REQUEUE_ADMIN; what the requeue itself is told as is the same for both.
+    """
+    scenario.hosts("h1 slots=1")
+    scenario.jobs("A")
+    scenario.session()
+    scenario.command(RequeueJob(job_id="1"), actor="root")
+    assert ["A kill ordered on h1: TERM_REQUEUE_ADMIN"] == scenario.session()
+    scenario.finish("A", exit_code=1)
+
+    assert "A requeued: command" == scenario.session()[0]
+
+
 def test_a_rerunnable_job_of_a_lost_host_starts_anew_after_the_grace_time(
     scenario: Scenario,
 ) -> None:

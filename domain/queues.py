@@ -89,6 +89,8 @@ class QueueSpec(Value):
         is_backfill: Whether jobs with a run limit may use what others have gathered, when they end
             before it is needed (LSF's BACKFILL).
         fairshare: Whose jobs come first, for the picker ``fairshare``.
+        new_job_delay_us: So long after its submission no job is considered (LSF's
+            NEW_JOB_SCHED_DELAY).
         on_window: What becomes of its running jobs when its run windows close.
         on_load: What becomes of them where the load of a host is too much.
         stop_condition: A select of hosts where its running jobs are stopped, as written (LSF's
@@ -136,6 +138,7 @@ class QueueSpec(Value):
     resource_reserve_us: TimeUs | None = None
     is_backfill: bool = False
     fairshare: Fairshare | None = None
+    new_job_delay_us: TimeUs = 0
     on_window: OnPreempt = OnPreempt.SUSPEND
     on_load: OnPreempt = OnPreempt.SUSPEND
     stop_condition: Text = ""

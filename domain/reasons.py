@@ -35,6 +35,7 @@ class ReasonCode(StrEnum):
     JOB_START_TIME = "JOB_START_TIME"
     JOB_DEPEND = "JOB_DEPEND"
     JOB_DEP_INVALID = "JOB_DEP_INVALID"
+    JOB_DELAY_SCHED = "JOB_DELAY_SCHED"
     JOB_ARRAY_JLIMIT = "JOB_ARRAY_JLIMIT"
     JOB_MISS_DEADLINE = "JOB_MISS_DEADLINE"
     QUE_INACT = "QUE_INACT"
@@ -106,6 +107,7 @@ TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.JOB_START_TIME: "it has a start time in the future",
     ReasonCode.JOB_DEPEND: "its dependency isn't satisfied yet",
     ReasonCode.JOB_DEP_INVALID: "its dependency is invalid or can never be satisfied",
+    ReasonCode.JOB_DELAY_SCHED: "its queue lets new jobs wait before they are considered",
     ReasonCode.JOB_ARRAY_JLIMIT: "the array has reached its limit of started elements",
     ReasonCode.JOB_MISS_DEADLINE: "it couldn't finish before its deadline",
     ReasonCode.QUE_INACT: "the queue is inactive",

@@ -84,7 +84,12 @@ def kept_back(state: State, job: JobRecord, now_us: int) -> PendReason | None:
     verdict = verdict_of(state, job)
     if verdict is Verdict.NEVER:
         return PendReason(code=ReasonCode.JOB_DEP_INVALID)
-    return None if verdict is Verdict.TRUE else PendReason(code=ReasonCode.JOB_DEPEND)
+    if verdict is not Verdict.TRUE:
+        return PendReason(code=ReasonCode.JOB_DEPEND)
+    delay_us = state.delaying.get(job.spec.queue, 0)
+    if now_us < job.submit_us + delay_us:
+        return PendReason(code=ReasonCode.JOB_DELAY_SCHED)
+    return None
 
 
 def kept_from_starting(state: State, job: JobRecord, now_us: int) -> PendReason | None:

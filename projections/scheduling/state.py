@@ -379,7 +379,9 @@ class State(ShutHosts):
         """
         Work out anew what bounds jobs, and whom they are charged to: definitions have changed.
         """
+        were = list(self.delaying)
         self.note_queues()
+        self.check_readiness_anew(were)
         self.note_what_time_opens()
         self.limits.define(self.live.values())
         self.note_other_values()

@@ -8,46 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from heapq import heappop, heappush
-from typing import Final, NamedTuple
+from typing import Final
 
 from domain.dependency import parents_of
 from domain.effective import values_of
 from domain.ids import job_stream_of
 from domain.job_states import ENDED, LIVE, WAITING, JobState
 from domain.jobs import ExitRules, JobSpec
-from domain.queues import QueueSpec
 from domain.resreq.syntax import Requirement
 from projections.scheduling.alternatives import delays_of
 from projections.scheduling.pickers.protocol import JobPicker, Planner
+from projections.scheduling.queue_traits import QueueTraits
 from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
 from projections.scheduling.run_ends import RunEnds
 
 NO_RULES: Final = ExitRules()
-
-
-class QueueTraits(NamedTuple):
-    """
-    Say what a queue's definition has to say at all.
-
-    Args:
-        fills_in: Jobs get values from it that they don't name themselves.
-        bounds_jobs: It says who may use it, where, when, how long or how much.
-        gathers: Jobs that can't start yet keep what is free.
-    """
-
-    fills_in: bool
-    bounds_jobs: bool
-    gathers: bool
-
-    @classmethod
-    def of(cls, queue: QueueSpec) -> QueueTraits:
-        """
-        Work the traits out.
-        """
-        bounds = (queue.users, queue.hosts, queue.run_windows)
-        bounds_jobs = queue.has_ceilings or any(bound is not None for bound in bounds)
-        times = (queue.slot_reserve_us, queue.resource_reserve_us)
-        return cls(queue.fills_in, bounds_jobs, any(each is not None for each in times))
 
 
 class Watches(RunEnds):
@@ -157,7 +132,8 @@ class Watches(RunEnds):
         """
         spec = job.spec
         self._time_alternatives(job)
-        if spec.dependency is None and spec.begin_us is None and spec.deadline_us is None:
+        is_timed = spec.begin_us is not None or spec.deadline_us is not None
+        if spec.dependency is None and not is_timed and spec.queue not in self.delaying:
             self.picker.on_job_push(job)
             return
         self.unchecked[job.stream] = job
@@ -182,6 +158,17 @@ class Watches(RunEnds):
             for job in self.stored.jobs.values():
                 if job.state is JobState.PEND:
                     self._time_alternatives(job)
+
+    def check_readiness_anew(self, were: Collection[str]) -> None:
+        """
+        Have all jobs looked at whose queues delay new ones, or did: that may have changed.
+        """
+        if not (were or self.delaying):
+            return
+        for job in self.stored.jobs.values():
+            if job.state is JobState.PEND and job.spec.queue in (*were, *self.delaying):
+                self.unchecked[job.stream] = job
+                self.set_waiting_timers(job)
 
     def consider_put_back(self) -> None:
         """
@@ -231,6 +218,8 @@ class Watches(RunEnds):
         and when it is too late to start, since it couldn't finish before.
         """
         moments = [job.spec.begin_us, job.spec.deadline_us]
+        if job.spec.queue in self.delaying:
+            moments.append(job.submit_us + self.delaying[job.spec.queue])
         if job.spec.deadline_us is not None:
             limit_us = self.longest_run_us(job)
             moments.append(None if limit_us is None else job.spec.deadline_us - limit_us + 1)
@@ -320,6 +309,11 @@ class Watches(RunEnds):
         self._adding_nothing = {name for name, each in traits.items() if not each.fills_in}
         self._saying_nothing = {
             name for name in self._adding_nothing if not traits[name].bounds_jobs
+        }
+        self.delaying = {
+            name: each.spec.new_job_delay_us
+            for name, each in self.stored.queues.items()
+            if each.spec.new_job_delay_us
         }
         self._gathering = {name for name, each in traits.items() if each.gathers}
 

@@ -65,7 +65,7 @@ KNOWN_QUEUE: Final = {
     "PREEMPTION", "TERMINATE_WHEN", "JOB_CONTROLS", "SLOT_RESERVE", "RESOURCE_RESERVE", "BACKFILL",
     "FAIRSHARE", "FAIRSHARE_QUEUES", "RES_REQ", "RESRSV_LIMIT", "MAX_JOB_REQUEUE", *JOB_LIMITS,
     *FACTORS, *SWITCHES, "HIST_HOURS", "accounts_of", *THRESHOLDS, *LOADS, *SPACES, "mem",
-    "STOP_COND", "RESUME_COND",
+    "STOP_COND", "RESUME_COND", "NEW_JOB_SCHED_DELAY",
 }  # fmt: skip
 MEMORY_NAMES: Final = ("mem", "swp", "tmp")
 
@@ -110,6 +110,7 @@ def queue_of(written: Fields, params: Fields = NOTHING, *, groups: Fields = NOTH
         on_preempt=_on_stop(queue, "PREEMPT"),
         on_window=_on_stop(queue, "WINDOW"),
         on_load=_on_stop(queue, "LOAD"),
+        new_job_delay_us=whole_of(queue.get("NEW_JOB_SCHED_DELAY", 0)) * SECOND_US,
         stop_condition=text_of(queue.get("STOP_COND") or ""),
         resume_condition=text_of(queue.get("RESUME_COND") or ""),
         thresholds=thresholds_of(queue, indices=(*LOADS, *SPACES, "mem")),

@@ -30,6 +30,7 @@ from domain.jobs import ExitRules, JobLimits
 from domain.queues import QueueSpec
 from domain.windows import parse_windows
 from tests.builders import MB_MILLI, SECOND_US, some_settings
+from tests.projections.scheduling.preempting import again
 from tests.scenario import Scenario
 
 HOUR_US = 3_600 * SECOND_US
@@ -555,3 +556,47 @@ def test_a_started_job_may_reserve_another_amount(scenario: Scenario) -> None:
     other = spec.model_copy(update={"resreq": ("span[hosts=1]",), "requirement": None})
     with pytest.raises(Refused):
         scenario.command(ModifyJob(job_id="1", spec=other))
+
+
+def test_a_queue_may_let_new_jobs_wait_before_they_are_considered(scenario: Scenario) -> None:
+    """
+    LSF's NEW_JOB_SCHED_DELAY: their moment is waited for, and other queues' jobs go first.
+    """
+    scenario.hosts("h1 slots=1")
+    spec = QueueSpec(priority=90, new_job_delay_us=10 * SECOND_US)
+    scenario.command(DefineQueue(queue="slow", spec=spec))
+    scenario.jobs("A queue=slow", "B")
+    scenario.session()
+    assert {"A": "PEND", "B": "RUN"} == scenario.states()
+    moment = scenario.job("A").submit_us + 10 * SECOND_US
+    assert moment == scenario.core.next_wakeup(scenario.now_us)
+    scenario.finish("B")
+    scenario.core = again(scenario)
+    assert [] == scenario.session()
+    scenario.pass_time(10)
+
+    assert "A dispatched: h1*1" in scenario.session()
+
+
+def test_a_queue_that_no_longer_lets_new_jobs_wait_has_them_considered(scenario: Scenario) -> None:
+    """
+    So it is for those that wait already, and the other way round.
+    """
+    scenario.hosts("h1 slots=1")
+    slow = QueueSpec(priority=90, new_job_delay_us=10 * SECOND_US)
+    scenario.command(DefineQueue(queue="q", spec=slow))
+    scenario.jobs("A queue=q")
+    scenario.session()
+    scenario.command(DefineQueue(queue="q", spec=QueueSpec(priority=90)))
+    scenario.session()
+    assert "RUN" == scenario.states()["A"]
+
+    scenario.jobs("B queue=q")
+    scenario.session()
+    scenario.command(DefineQueue(queue="q", spec=slow))
+    scenario.finish("A")
+    scenario.session()
+    assert "JOB_DELAY_SCHED" == scenario.reasons("B")
+    scenario.pass_time(10)
+    scenario.session()
+    assert "RUN" == scenario.states()["B"]

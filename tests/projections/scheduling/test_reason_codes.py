@@ -235,6 +235,14 @@ def its_parent_can_never_be_done(plain: bool) -> Scenario:
     return scenario
 
 
+@provokes("JOB_DELAY_SCHED")
+def its_queue_lets_new_jobs_wait(plain: bool) -> Scenario:
+    scenario = begun(plain, "h1")
+    queue(scenario, new_job_delay_us=5 * SECOND_US)
+    scenario.jobs("A")
+    return scenario
+
+
 @provokes("JOB_ARRAY_JLIMIT")
 def its_array_has_started_enough(plain: bool) -> Scenario:
     scenario = begun(plain, "h1")

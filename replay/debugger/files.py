@@ -99,5 +99,5 @@ def _is_of_log(path: Path, log_path: Path) -> bool:
     """
     if path.is_relative_to(log_path):
         return True
-    parts = log_path.iterdir() if log_path.is_dir() else ()
+    parts = log_path.iterdir() if log_path.is_dir() else (log_path,)
     return path.is_file() and any(part.is_file() and path.samefile(part) for part in parts)

@@ -363,3 +363,20 @@ def test_environments_are_counted_not_shown():
     assert 5 <= text.count("2 variables")
     assert "swordfish" not in text
     assert "TOKEN" not in text
+
+
+def test_output_never_goes_over_the_recording_under_whatever_name(log, tmp_path):
+    """
+    A recording is one file; its other names are told by what they lead to.
+    """
+    file = tmp_path / "evening.jsonl"
+    file.write_bytes(b"recording")
+    (tmp_path / "hard").hardlink_to(file)
+    (tmp_path / "soft").symlink_to(file)
+    driven = Driven(log, log_path=file)
+
+    for name in ("evening.jsonl", "hard", "soft"):
+        for command in ("output", "trace on all file"):
+            assert "must not be a part of the log" in driven.take(f"{command} {tmp_path / name}")[0]
+
+    assert b"recording" == file.read_bytes()

@@ -15,7 +15,6 @@ import numpy as np
 
 from domain.allocations import Allocation
 from domain.amounts import SLOTS
-from domain.errors import InvariantBroken
 from domain.event import Event
 from domain.events.jobs import (
     JobKillOrdered,
@@ -98,15 +97,14 @@ class Preemption:
             if not state.is_ready(job) or waits_to_be_ready(state, job):
                 self._decide(job.stream, JobPreemptionEnded())
 
-    def find(self, job: JobRecord, outcome: Pending) -> bool:
+    def stop(self, job: JobRecord, found: Chosen | None) -> bool:
         """
-        Stop the fewest jobs that let this one start, whose placement has just failed.
+        Stop the jobs that were found for one whose placement has just failed.
 
         Returns:
             Whether its request isn't proved impossible by this: it waits for victims to stop, or
             what was held for it has just become free.
         """
-        found = self._search(job, outcome)
         if found is None:
             if job.keeps is None:
                 return False
@@ -122,9 +120,13 @@ class Preemption:
             self._order(victim, job)
         return True
 
-    def _search(self, job: JobRecord, outcome: Pending) -> Chosen | None:
+    def find(self, job: JobRecord, outcome: Pending) -> Chosen | None:
         """
-        Return whom to stop, nobody when those are enough that are about to; None when nobody helps.
+        Return the fewest jobs to stop for one whose placement has just failed, nobody when those
+        are enough that are about to; None when nobody helps. Nothing is changed.
+
+        Raises:
+            PluginFailed: An allocator raised on trial.
         """
         tracer = self.tracer
         if not self._may_preempt(job, outcome):
@@ -274,12 +276,7 @@ class Preemption:
         ground = ground_of(self._state, relief, host)
         # It may be budgets that keep the job from starting, and nobody gives back any of them.
         ground.differs_in_budgets = True
-        try:
-            outcome = self._runner.place_on(ground, request, self._state.settings().allocators)
-        except InvariantBroken:
-            raise
-        except Exception:  # noqa: BLE001 - a plug-in that fails on trial suspends nobody
-            return None
+        outcome = self._runner.place_on(ground, request, self._state.settings().allocators)
         return outcome.allocation if isinstance(outcome, Placed) else None
 
     def _fewest(

@@ -317,7 +317,14 @@ class Session:
         """
         state, is_open = self._state, False
         if job.keeps is not None or state.preys_of(job.spec.queue):
-            is_open = self._preemption().find(job, outcome)
+            preemption, found = self._preemption(), None
+            try:
+                found = preemption.find(job, outcome)
+            except InvariantBroken:
+                raise
+            except Exception as failure:  # noqa: BLE001 - nobody is stopped, and the job is told
+                outcome = failed_outcome(failure)
+            is_open = preemption.stop(job, found)
         if not outcome.has_failed and not is_open and state.gathers(job):
             self._gathering().gather(job)
             if self._tracer is not None:

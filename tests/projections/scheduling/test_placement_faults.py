@@ -5,12 +5,7 @@ job alone is told, and the session goes on.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from inspect import CO_GENERATOR
-from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -18,6 +13,7 @@ from projections.scheduling.placement.plugins import Plan, View
 from projections.scheduling.plugins import Plugins
 from tests.builders import some_settings
 from tests.literal import literal_plugins
+from tests.projections.scheduling.faults import out_of_memory_at
 from tests.projections.scheduling.policies import limit
 from tests.projections.scheduling.preempting import queues
 from tests.projections.scheduling.test_placement import ask, cluster, shared
@@ -35,34 +31,6 @@ REQUESTS = {
     "alternatives": ("{select[mem>9000]} || {rusage[mem=100/task] span[stripe]}", 3),
     "waits": ("rusage[mem=5000||gpu=9]", 2),
 }
-
-
-@contextmanager
-def out_of_memory_at(step: int) -> Iterator[list[int]]:
-    """
-    Raise when the placement package calls its step-th function, counted from 1; 0 only counts.
-    """
-    count = [0]
-    generators: list[FrameType] = []
-
-    def trace(frame: FrameType, event: str, argument: Any) -> None:
-        if event != "call" or PLACEMENT not in frame.f_code.co_filename:
-            return
-        if frame.f_code.co_flags & CO_GENERATOR:
-            # A generator is called at each step, and when it is dropped; only its start counts.
-            if any(frame is known for known in generators):
-                return
-            generators.append(frame)
-        count[0] += 1
-        if count[0] == step:
-            raise MemoryError
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        yield count
-    finally:
-        sys.settrace(before)
 
 
 def begun(resreq: str, tasks: int) -> Scenario:
@@ -90,7 +58,7 @@ def test_a_fault_at_any_step_leaves_every_counter_as_it_was(kind: str) -> None:
     got.
     """
     undisturbed = begun(*REQUESTS[kind])
-    with out_of_memory_at(0) as count:
+    with out_of_memory_at(0, PLACEMENT) as count:
         undisturbed.session()
     steps = count[0]
     assert steps > 20
@@ -98,7 +66,7 @@ def test_a_fault_at_any_step_leaves_every_counter_as_it_was(kind: str) -> None:
     for step in range(1, steps + 1):
         scenario = begun(*REQUESTS[kind])
         before = everything(scenario)[0]
-        with out_of_memory_at(step):
+        with out_of_memory_at(step, PLACEMENT):
             scenario.session()
         if undisturbed.decisions == scenario.decisions:
             continue

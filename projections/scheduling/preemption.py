@@ -15,6 +15,7 @@ import numpy as np
 
 from domain.allocations import Allocation
 from domain.amounts import SLOTS
+from domain.errors import InvariantBroken
 from domain.event import Event
 from domain.events.jobs import (
     JobKillOrdered,
@@ -27,6 +28,7 @@ from domain.preemption import JobType, OnPreempt, PreemptPolicy, SuspendSignals,
 from domain.reasons import ReasonCode
 from projections.scheduling.holds import victims_of, waits_to_be_ready
 from projections.scheduling.own_view import ground_of, relief_for
+from projections.scheduling.placement.failures import failed_outcome
 from projections.scheduling.placement.relief import Relief
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
 from projections.scheduling.readiness import kept_whoever_stops
@@ -97,13 +99,9 @@ class Preemption:
             if not state.is_ready(job) or waits_to_be_ready(state, job):
                 self._decide(job.stream, JobPreemptionEnded())
 
-    def stop(self, job: JobRecord, found: Chosen | None) -> bool:
+    def _stop(self, job: JobRecord, found: Chosen | None) -> bool:
         """
-        Stop the jobs that were found for one whose placement has just failed.
-
-        Returns:
-            Whether its request isn't proved impossible by this: it waits for victims to stop, or
-            what was held for it has just become free.
+        Order those to stop who were found, and hold for the job what they give back.
         """
         if found is None:
             if job.keeps is None:
@@ -119,6 +117,24 @@ class Preemption:
         for victim in victims:
             self._order(victim, job)
         return True
+
+    def attempt(self, job: JobRecord, outcome: Pending) -> tuple[bool, Pending]:
+        """
+        Stop the fewest jobs that let this one start, whose placement has just failed.
+
+        Returns:
+            Whether its request isn't proved impossible by this: it waits for victims to stop, or
+            what was held for it has just become free. And why it waits: as before, or what was
+            raised on the way.
+        """
+        found = None
+        try:
+            found = self.find(job, outcome)
+        except InvariantBroken:
+            raise
+        except Exception as failure:  # noqa: BLE001 - nobody is stopped, and the job is told
+            outcome = failed_outcome(failure)
+        return self._stop(job, found), outcome
 
     def find(self, job: JobRecord, outcome: Pending) -> Chosen | None:
         """

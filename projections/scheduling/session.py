@@ -317,14 +317,7 @@ class Session:
         """
         state, is_open = self._state, False
         if job.keeps is not None or state.preys_of(job.spec.queue):
-            preemption, found = self._preemption(), None
-            try:
-                found = preemption.find(job, outcome)
-            except InvariantBroken:
-                raise
-            except Exception as failure:  # noqa: BLE001 - nobody is stopped, and the job is told
-                outcome = failed_outcome(failure)
-            is_open = preemption.stop(job, found)
+            is_open, outcome = self._preemption().attempt(job, outcome)
         if not outcome.has_failed and not is_open and state.gathers(job):
             self._gathering().gather(job)
             if self._tracer is not None:

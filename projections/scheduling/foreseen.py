@@ -93,6 +93,13 @@ class SlotsAhead:
         """
         return [(release[0], release[3]) for release in self._releases]
 
+    @property
+    def due_us(self) -> int | None:
+        """
+        Return when the first running job will have ended, None when none runs.
+        """
+        return self._releases[0][0] if self._releases else None
+
     def first(self, slots: int) -> tuple[int, int] | None:
         """
         Return the first moment at which running jobs have given back so many slots that these are

@@ -7,7 +7,7 @@ from everybody else, but for jobs that may borrow it: they end before it is need
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from projections.scheduling.holds import asks_anew
 from projections.scheduling.placement.relief import Relief
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
+from projections.scheduling.watches import order_of
 
 
 def promise(
@@ -61,6 +62,28 @@ def _hold(state: State, job: JobRecord, *, is_held: bool) -> None:
     state.limits.reserve(job)
     state.capacity.freed += 1
     state.capacity.changed += 1
+
+
+def promised_anew(
+    state: State, found: Mapping[str, BackfillReservation]
+) -> list[tuple[str, BackfillReservation | None]]:
+    """
+    Return what pickers promise otherwise than is recorded, by stream; None to those who are
+    promised nothing any more. Who gathers has a promise of its own.
+    """
+    over = [
+        job
+        for stream, job in state.promised.items()
+        if stream not in found and stream not in state.gatherers
+    ]
+    changed: list[tuple[str, BackfillReservation | None]] = []
+    changed += [(job.stream, None) for job in sorted(over, key=order_of)]
+    for stream, reservation in found.items():
+        before = state.stored.jobs[stream].promise
+        is_same = before is reservation or stream in state.gatherers
+        if not is_same and before != reservation:
+            changed.append((stream, reservation))
+    return changed
 
 
 # -- lending

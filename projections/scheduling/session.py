@@ -27,7 +27,7 @@ from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
 from projections.scheduling.placement.shortages import identity_of
 from projections.scheduling.preemption import Preemption
-from projections.scheduling.promises import may_borrow
+from projections.scheduling.promises import may_borrow, promised_anew
 from projections.scheduling.readiness import (
     READY,
     can_never_start,
@@ -466,17 +466,11 @@ class Session:
         """
         Record what pickers promise, where that has changed.
         """
-        state = self._state
         found = {} if self._planner is None else self._planner.promises()
-        for job in sorted(state.promised.values(), key=order_of):
-            if job.stream not in found and job.stream not in state.gatherers:
-                self._decided(job.stream, JobStartPromised(reservation=None))
-        for stream, reservation in found.items():
-            job = state.stored.jobs[stream]
-            if job.promise is reservation or stream in state.gatherers:
-                continue
-            if job.promise != reservation:
-                self._decided(stream, JobStartPromised.sure(reservation=reservation))
+        if found is None:
+            return
+        for stream, reservation in promised_anew(self._state, found):
+            self._decided(stream, JobStartPromised.sure(reservation=reservation))
 
     def _note_blocker(self) -> None:
         """

@@ -22,7 +22,9 @@ from projections.scheduling.pickers.ordered import OrderedPicker
 from projections.scheduling.pickers.profile import FOREVER, Profile
 from projections.scheduling.pickers.protocol import NO_TERMS, PickerView, Terms
 from projections.scheduling.pickers.waiting import NO_PROOF, UNKNOWN, Entry, Key, proof_of
-from projections.scheduling.records import JobRecord
+from projections.scheduling.records import JobRecord, QueueRecord
+
+Mark = tuple[int, int, int]
 
 PROMISES_MAX: Final = 20
 """So many are promised hosts where more than slots counts: each costs some trial placements."""
@@ -68,12 +70,42 @@ class Conservative(OrderedPicker):
         self._terms = NO_TERMS
         self._failed: set[tuple[str, tuple[KeptRun, ...]]] = set()
         self._proved = NO_PROOF
+        self._profile: Profile | None = None
+        self._fresh: dict[str, Entry] = {}
+        self._is_stirred = True
+        self._is_calm = self._is_told = False
+        self._settled: Mark | None = None
+        self._until_us = 0
+
+    # -- jobs come and go
+
+    def on_queue_update(self, queue: QueueRecord) -> None:
+        self._is_stirred = True
+        super().on_queue_update(queue)
+
+    def on_job_push(self, job: JobRecord) -> None:
+        self._fresh[job.stream] = self._waiting.push(job)
+
+    def on_job_state_change(self, job: JobRecord) -> None:
+        self._is_stirred = True
+        super().on_job_state_change(job)
+        self._fresh.pop(job.stream, None)
+
+    def on_job_update(self, job: JobRecord) -> None:
+        self._is_stirred = True
+        super().on_job_update(job)
 
     # -- a session
 
     def begin_session(self) -> None:
+        fresh, self._fresh = sorted(self._fresh.values()), {}
+        self._is_calm = False
+        if self._is_at_rest():
+            self._add(fresh)
+            return
+        self._is_told = False
         self._starts, self._held, self._first = {}, {}, None
-        self._failed = set()
+        self._failed, self._profile = set(), None
         ready = [entry for entry in self._waiting.entries if self._view.is_ready(entry.job)]
         self._ahead = self._slots_ahead(ready)
         self._todo = ready[::-1]
@@ -81,6 +113,39 @@ class Conservative(OrderedPicker):
             self._fit_in(ready, self._ahead)
         else:
             self._hold(ready)
+
+    def _mark(self) -> Mark:
+        view = self._view
+        return (view.changes(), view.runs_changed(), view.hosts_changed())
+
+    def _is_at_rest(self) -> bool:
+        """
+        Say whether every promise stands as a session has left and recorded it, where slots alone
+        count: nothing happened since but that jobs came in, and neither a promise nor a running job
+        is due.
+        """
+        is_kept = self._is_told and not self._is_stirred
+        is_same = is_kept and self._settled == self._mark()
+        return is_same and self._view.now_us() < self._until_us
+
+    def _add(self, fresh: list[Entry]) -> None:
+        """
+        Give new jobs their starts beside what is promised.
+        """
+        now_us, profile = self._view.now_us(), self._profile
+        assert profile is not None, "it is kept while all is at rest"
+        new = [entry for entry in fresh if self._view.is_ready(entry.job)]
+        if any(self._view.slots_ahead(entry.job) is None for entry in new):
+            self._settled = None
+            self._fresh = {entry.job.stream: entry for entry in fresh}
+            self.begin_session()
+            return
+        self._is_calm = not new
+        self._is_told = self._is_calm
+        profile.advance(now_us)
+        for entry in new:
+            self._put(entry, profile)
+        self._try_due(new, [] if self._first is None else [self._first], now_us)
 
     def _hold(self, ready: list[Entry]) -> None:
         """
@@ -104,10 +169,15 @@ class Conservative(OrderedPicker):
         Return the free slots by time when they alone count for every job.
         """
         found = None
+        alike: set[str] = set()
         for entry in ready:
-            found = self._view.slots_ahead(entry.job)
-            if found is None:
-                return None
+            # What else could keep a job from starting is in its fingerprint.
+            fingerprint = self._view.fingerprint_of(entry.job)
+            if fingerprint not in alike:
+                alike.add(fingerprint)
+                found = self._view.slots_ahead(entry.job)
+                if found is None:
+                    return None
         return found
 
     def _fit_in(self, ready: list[Entry], ahead: SlotsAhead) -> None:
@@ -116,17 +186,33 @@ class Conservative(OrderedPicker):
         first of the others, so that its reasons are known.
         """
         now_us = self._view.now_us()
-        profile = Profile(now_us, ahead.free, ahead.by_time())
-        promised, others = self._promised(ready, profile, now_us)
+        profile, promised, others = self._promised(ready, ahead, now_us)
+        self._profile = profile
         for start_us, entry in promised:
-            profile.take(-entry.slots, start_us, _run_us(entry))
-            self._put(entry, profile)
+            if profile.has_earlier(entry.slots, start_us, _run_us(entry)):
+                profile.take(-entry.slots, start_us, _run_us(entry))
+                self._put(entry, profile)
+            else:
+                self._starts[entry.job.stream] = start_us
         for entry in sorted(others):
             self._put(entry, profile)
-        due = [entry for entry in ready if self._starts.get(entry.job.stream) == now_us]
-        later = [entry for entry in ready if self._starts.get(entry.job.stream, 0) > now_us]
+        self._try_due(ready, [], now_us)
+
+    def _try_due(self, entries: list[Entry], known: list[Entry], now_us: int) -> None:
+        """
+        Have those tried that are due now, and the first of the others.
+
+        Args:
+            entries: In order of their keys.
+            known: Beside these, who may be the first.
+            now_us: The session's time.
+        """
+        due = [entry for entry in entries if self._starts.get(entry.job.stream) == now_us]
+        later = [entry for entry in entries if self._starts.get(entry.job.stream, 0) > now_us]
         self._first = min(
-            later, key=lambda entry: (self._starts[entry.job.stream], entry.key), default=None
+            [*known, *later],
+            key=lambda entry: (self._starts[entry.job.stream], entry.key),
+            default=None,
         )
         self._todo = due[::-1]
         if self._first is not None and not self._is_known(self._first.job):
@@ -134,11 +220,11 @@ class Conservative(OrderedPicker):
             self._todo.insert(0, self._first)
 
     def _promised(
-        self, ready: list[Entry], profile: Profile, now_us: int
-    ) -> tuple[list[tuple[int, Entry]], list[Entry]]:
+        self, ready: list[Entry], ahead: SlotsAhead, now_us: int
+    ) -> tuple[Profile, list[tuple[int, Entry]], list[Entry]]:
         """
-        Return the jobs whose promised starts still hold, in order of these, taken from the profile,
-        and the others.
+        Return the free slots by time beside the promised starts that still hold, the jobs that have
+        these, in order of them, and the others.
         """
         kept: list[tuple[int, Entry]] = []
         others: list[Entry] = []
@@ -151,14 +237,18 @@ class Conservative(OrderedPicker):
             else:
                 kept.append((max(start_us, now_us), entry))
         kept.sort(key=lambda pair: (pair[0], pair[1].key))
-        found = []
+        taken = [(entry.slots, start_us, _run_us(entry)) for start_us, entry in kept]
+        profile = Profile(now_us, ahead.free, ahead.by_time(), taken)
+        if profile.holds_all():
+            return profile, kept, others
+        profile, found = Profile(now_us, ahead.free, ahead.by_time()), []
         for start_us, entry in kept:
             if profile.fits(entry.slots, start_us, _run_us(entry)):
                 profile.take(entry.slots, start_us, _run_us(entry))
                 found.append((start_us, entry))
             else:
                 others.append(entry)
-        return found, others
+        return profile, found, others
 
     def _put(self, entry: Entry, profile: Profile) -> None:
         start_us = profile.first(entry.slots, _run_us(entry))
@@ -246,8 +336,14 @@ class Conservative(OrderedPicker):
 
     def end_session(self) -> None:
         """
-        Do nothing: promises are in the jobs' records.
+        Note how all was left, if it was gone through and slots alone count.
         """
+        self._is_stirred, self._settled = bool(self._todo), None
+        if self._ahead is not None:
+            self._settled = self._mark()
+            due_us = self._ahead.due_us
+            self._until_us = min(self._starts.values(), default=FOREVER)
+            self._until_us = self._until_us if due_us is None else min(self._until_us, due_us)
 
     # -- what is recorded of it
 
@@ -258,7 +354,10 @@ class Conservative(OrderedPicker):
             return None if self._first is None else self._first.job
         return next((held.job for held in self._held.values()), None)
 
-    def promises(self) -> dict[str, BackfillReservation]:
+    def promises(self) -> dict[str, BackfillReservation] | None:
+        if self._is_calm:
+            return None
+        self._is_told = True
         if self._ahead is None:
             return {stream: held.promise for stream, held in self._held.items()}
         return {

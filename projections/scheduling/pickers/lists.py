@@ -140,6 +140,16 @@ class _Listed:
         blocker: JobRecord | None = self.picker.blocker() if alone is None else alone()
         return blocker
 
+    def recorded(self) -> dict[str, BackfillReservation]:
+        """
+        Return what its picker has promised, as it is recorded.
+        """
+        return {
+            stream: job.promise
+            for stream, job in self.jobs.items()
+            if job.promise is not None and job.promise.policy == self.picker.name
+        }
+
 
 @final
 class PickerLists:
@@ -294,7 +304,9 @@ class PickerLists:
         """
         found: dict[str, BackfillReservation] = {}
         for listed in self._lists:
-            found |= {} if listed.planner is None else listed.planner.promises()
+            if listed.planner is not None:
+                promised = listed.planner.promises()
+                found |= listed.recorded() if promised is None else promised
         return found
 
     def blocker(self) -> JobRecord | None:

@@ -277,9 +277,10 @@ class Planner(Protocol):
         """
         ...
 
-    def promises(self) -> dict[str, BackfillReservation]:
+    def promises(self) -> dict[str, BackfillReservation] | None:
         """
-        Return what is promised at the end of a session, by stream, in the order of the jobs.
+        Return what is promised at the end of a session, by stream, in the order of the jobs; None
+        when all that is recorded stands as it is.
         """
         ...
 

@@ -15,7 +15,7 @@ from domain.resreq import parse
 from domain.resreq.syntax import RusageTerm
 from domain.resreq.timing import reserved_milli_at
 from domain.units import MILLI, MINUTE_US
-from tools.conformance.core_policies import rules_of
+from tools.conformance.core_policies import FACTORS, SWITCHES, rules_of
 from tools.conformance.core_setup import MB_MILLI
 from tools.conformance.core_trial import CoreTrial
 from tools.conformance.features import refuse_left_out
@@ -26,6 +26,7 @@ from tools.conformance.values import (
     cases_of,
     differing,
     items_of,
+    known_only,
     mapping_of,
     mappings_of,
     text_of,
@@ -68,7 +69,7 @@ def _of_priority(case: Fields) -> list[str]:
     """
     Return what differs in an account's dynamic priority.
     """
-    params = mapping_of(case.get("params"))
+    params = _params_of(case)
     use = Use(
         cpu_us=_hours_us(case, "cpu_h"),
         run_us=_hours_us(case, "run_h") + _hours_us(case, "hist_run_h"),
@@ -79,11 +80,17 @@ def _of_priority(case: Fields) -> list[str]:
     return _near("priority", case, found)
 
 
+def _params_of(case: Fields) -> Fields:
+    params = mapping_of(case.get("params"))
+    known_only(params, {*FACTORS, *SWITCHES, "HIST_HOURS"}, "params")
+    return params
+
+
 def _of_decay(case: Fields) -> list[str]:
     """
     Return what differs in what is left of a use after a time.
     """
-    params = {**mapping_of(case.get("params")), **case}
+    params = {**_params_of(case), **case}
     history_us = rules_of({"HIST_HOURS": params.get("HIST_HOURS", 5)}).history_us
     left_us = decayed(_hours_us(case, "usage_h"), _hours_us(case, "age_h"), history_us)
     return _near("left", case, Fraction(left_us, HOUR_US))
@@ -111,6 +118,8 @@ def _of_reservation(case: Fields) -> list[str]:
     for step in mappings_of(case.get("steps")) or [case]:
         at = next((step[name] for name in TIMES if name in step), None)
         for what, minute, amount in _worths(at, step.get("expect")):
+            if not text_of(minute).isdecimal():
+                raise Malformed(f"nothing is known of expecting {text_of(minute)!r}")
             worth = reserved_milli_at(term, int(text_of(minute)) * MINUTE_US)
             shown = Fraction(worth, MB_MILLI if term.resource == MEM else MILLI)
             if what == "factor":

@@ -15,6 +15,7 @@ from tools.conformance.values import (
     cases_of,
     differing,
     items_of,
+    known_only,
     mapping_of,
     text_of,
     whole_of,
@@ -39,7 +40,9 @@ def differences_of(case: Fields) -> list[str]:
     Return what differs in one case.
     """
     expect = mapping_of(case.get("expect"))
-    most = mapping_of(case.get("params")).get("MAX_JOB_ARRAY_SIZE", INDEX_MAX_DEFAULT)
+    params = mapping_of(case.get("params"))
+    known_only(params, ["MAX_JOB_ARRAY_SIZE"], "params")
+    most = params.get("MAX_JOB_ARRAY_SIZE", INDEX_MAX_DEFAULT)
     try:
         name, array = parse_job_name(text_of(case["J"]), index_max=whole_of(most))
     except Refused as refused:

@@ -235,6 +235,9 @@ class CoreActs(CoreDriver):
         Report load indices of a host; what a vector doesn't say is as it was.
         """
         del by
+        for name in mapping_of(value):
+            if self.core.state.catalogue.get(name) is None:
+                raise Malformed(f"nothing is known of {name} in a load")
         load = tuple(
             Amount(resource=name, milli=load_milli(name, each))
             for name, each in mapping_of(value).items()

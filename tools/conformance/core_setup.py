@@ -34,6 +34,7 @@ from tools.conformance.trial import NotYet
 from tools.conformance.values import (
     Fields,
     items_of,
+    known_only,
     mapping_of,
     mappings_of,
     text_of,
@@ -100,6 +101,8 @@ KNOWN_PARAMS: Final = {
     "COMMITTED_RUN_TIME_FACTOR", "HIST_HOURS", "ENABLE_HIST_RUN_TIME", "RUN_TIME_DECAY",
     "MAX_JOB_REQUEUE", "unit", "PREEMPT_JOBTYPE", "ORPHAN_JOB_TERM_GRACE_PERIOD",
 }  # fmt: skip
+KNOWN_SHARED: Final = ("name", "total", "location", "release")
+
 SAME_IN_SHARED: Final = {"RELEASE": "release", "LOCATION": "location", "amount": "total"}
 
 SAME_IN_JOB: Final = {
@@ -362,6 +365,7 @@ def load_of(host: Fields) -> tuple[Amount, ...]:
     """
     if host.get("load_available") is False:
         return ()
+    known_only(mapping_of(host.get("load")), (*LOADS, *SPACES, MEM), "the load of a host")
     told = {**host, **mapping_of(host.get("load"))}
     load = [Amount(resource=name, milli=load_milli(name, told.get(name, 0))) for name in LOADS]
     if "mem" in told and "maxmem" in host:
@@ -396,7 +400,7 @@ def resources_of(case: Fields) -> list[ResourceDescriptor]:
 
 def _shared(name: str, written: Fields) -> ResourceDescriptor:
     fields = named_alike(written, SAME_IN_SHARED)
-    only(fields, {"name", "total", "location", "release"}, "shared resource")
+    only(fields, KNOWN_SHARED, "shared resource")
     places = mapping_of(fields.get("location"))
     totals = [
         SharedTotal(total_milli=parse_milli(text_of(total)), hosts=tuple(hosts.split()))

@@ -23,10 +23,12 @@ from tools.conformance.values import (
     Vector,
     cases_of,
     differing,
+    known_only,
     mapping_of,
     text_of,
     whole_of,
 )
+from tools.conformance.written import is_yes
 
 ORDINALS = ("_first", "_second", "_third", "_last")
 """``a_first`` and ``a_second`` are two jobs of the name ``a``."""
@@ -88,11 +90,9 @@ def differences_of(case: Fields) -> list[str]:
     text = text_of(case.get("w"))
     _, array = parse_job_name(text_of(case["of"])) if "of" in case else ("", None)
     own = None if array is None else array.indices()
-    last_only = text_of(mapping_of(case.get("params")).get("JOB_DEP_LAST_SUB")) in {
-        "1",
-        "true",
-        "Y",
-    }
+    params = mapping_of(case.get("params"))
+    known_only(params, ["JOB_DEP_LAST_SUB"], "params")
+    last_only = is_yes(params.get("JOB_DEP_LAST_SUB"))
     try:
         bound = bind(parse_dependency(text), jobs, own_indices=own, last_only=last_only)
     except Refused as refused:
@@ -130,6 +130,8 @@ def _elements(value: object) -> list[ParentElement]:
 def _element(value: object, index: int) -> ParentElement:
     exit_code = None
     if isinstance(value, Mapping):
+        if len(value) != 1:
+            raise Malformed(f"a job is in one state, not {dict(value)!r}")
         ((value, code),) = value.items()
         exit_code = whole_of(code)
     try:

@@ -13,16 +13,16 @@ from domain.resources import Catalogue, ResourceDescriptor, ValueType
 from domain.resreq.evaluate import SubmissionHost, compile_select
 from domain.resreq.verdicts import with_default_type
 from domain.units import MILLI, parse_memory_milli, parse_milli
-from tools.conformance.core_setup import KNOWN_HOST, SAME_IN_JOB, SAME_IN_SHARED
+from tools.conformance.core_setup import KNOWN_HOST, KNOWN_SHARED, SAME_IN_JOB, SAME_IN_SHARED
 from tools.conformance.names import attribute, catalogue_of, number, used_in
 from tools.conformance.parse import refusal_of, understood, unit_of
 from tools.conformance.values import (
     Fields,
-    Malformed,
     Vector,
     cases_of,
     differing,
     items_of,
+    known_only,
     mapping_of,
     mappings_of,
     text_of,
@@ -83,9 +83,8 @@ def host_of(fields: Fields, case: Fields) -> VectorHost:
     """
     Return the host that a vector's fields describe.
     """
-    unknown = sorted(set(map(str, fields)) - KNOWN_FIELDS)
-    if unknown:
-        raise Malformed(f"nothing is known of {', '.join(unknown)} in a host")
+    known_only(fields, KNOWN_FIELDS, "a host")
+    known_only(mapping_of(fields.get("load")), NUMBERS, "the load of a host")
     slots = fields.get("slots", 4)
     numbers: dict[str, object] = dict.fromkeys(LOADS, 0)
     numbers |= {"cpuf": 1, "slots": slots, "maxslots": slots, "ncpus": fields.get("ncpus", slots)}
@@ -177,7 +176,11 @@ def shared_of(case: Fields) -> list[Fields]:
     Return the resources that hosts share.
     """
     cluster = mapping_of(case.get("cluster"))
-    return [named_alike(each, SAME_IN_SHARED) for each in mappings_of(cluster.get("shared"))]
+    known_only(cluster, ("hosts", "shared"), "a cluster")
+    shared = [named_alike(each, SAME_IN_SHARED) for each in mappings_of(cluster.get("shared"))]
+    for each in shared:
+        known_only(each, KNOWN_SHARED, "a shared resource")
+    return shared
 
 
 def _numbers(host: Fields, case: Fields) -> Fields:

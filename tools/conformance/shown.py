@@ -30,6 +30,7 @@ from tools.conformance.values import (
     cases_of,
     differing,
     items_of,
+    known_only,
     mapping_of,
     text_of,
     whole_of,
@@ -152,6 +153,7 @@ def _of_given(case: Fields) -> list[str]:
 def _of_reasons(case: Fields) -> list[str]:
     given, expect = mapping_of(case["given"]), mapping_of(case.get("expect"))
     if "jobs" in given:
+        known_only(given, ["jobs"], "given")
         return _of_summary(mapping_of(given["jobs"]), expect)
     reasons = _reasons_of(given)
     counts = grouped(reasons)
@@ -200,6 +202,7 @@ def _reasons_of(given: Fields) -> list[PendReason]:
     Return the reasons that a mapping of codes to counts of hosts stands for, or the one main
     reason.
     """
+    known_only(given, ("main", "hosts"), "the reasons of a job")
     if "main" in given:
         return [_reason_of(text_of(given["main"]))]
     return [

@@ -4,7 +4,7 @@ Typed access to what a vector file says: YAML gives anything, a vector has a sha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -105,6 +105,18 @@ def whole_of(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise Malformed(f"expected a whole number, found {value!r}")
     return value
+
+
+def known_only(fields: Fields, known: Iterable[str], what: str) -> None:
+    """
+    Do nothing, or name what of a mapping nobody would look at.
+
+    Raises:
+        Malformed: There is something.
+    """
+    unknown = sorted(set(map(str, fields)).difference(known))
+    if unknown:
+        raise Malformed(f"nothing is known of {', '.join(unknown)} in {what}")
 
 
 def cases_of(fields: Fields) -> list[tuple[str, Fields]]:

@@ -150,6 +150,8 @@ def run_one(vector: Vector) -> Outcome:
         return Outcome(vector, left_out=str(reason))
     except Malformed as malformed:
         return Outcome(vector, [f"malformed: {malformed}"])
+    except KeyError as missing:
+        return Outcome(vector, [f"malformed: {missing} is missing, or names nothing"])
     except Exception as error:  # noqa: BLE001 - one vector's failure is that vector's
         first_lines = " ".join(str(error).split("\n")[:3])
         return Outcome(vector, [f"{type(error).__name__}: {first_lines}"])

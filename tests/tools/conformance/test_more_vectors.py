@@ -90,6 +90,38 @@ def test_what_is_not_known_is_told(kind):
     assert word in " ".join(outcome.differences)
 
 
+HOSTS = {"hosts": [{"name": "h1"}]}
+WITHIN = {
+    "select, cluster": ("select", {"cluster": {**HOSTS, "colour": 1}, "R": "mem>1"}),
+    "select, host": ("select", {"cluster": {"hosts": [{"name": "h1", "colour": 1}]}, "R": "1"}),
+    "schedule, cluster": ("schedule", {"cluster": {**HOSTS, "colour": 1}}),
+    "schedule, load": ("schedule", {"cluster": {"hosts": [{"name": "h1", "load": {"colour": 1}}]}}),
+    "schedule, report": (
+        "schedule",
+        {"cluster": HOSTS, "steps": [{"load": {"h1": {"colour": 1}}}]},
+    ),
+    "schedule, params": ("schedule", {"cluster": HOSTS, "params": {"colour": 1}}),
+    "schedule, group": ("schedule", {"cluster": HOSTS, "groups": {"g": {"colour": 1}}}),
+    "schedule, app": ("schedule", {"cluster": HOSTS, "app": {"colour": 1}}),
+    "control, action": ("control", {"jobs": [{"id": "J1"}], "actions": [{"colour": "J1"}]}),
+    "control, params": ("control", {"given": {"A": "DONE"}, "w": "A", "params": {"colour": 1}}),
+    "account, job": ("account", {"host": {"maxmem": 9}, "reported": 5, "jobs": [{"colour": 1}]}),
+    "account, params": ("account", {"shares": 1, "params": {"colour": 1}}),
+    "format, given": ("format", {"given": {"main": "JOB_NEW", "colour": 1}}),
+}
+
+
+@pytest.mark.parametrize("place", WITHIN)
+def test_a_key_that_nobody_reads_is_told_wherever_it_stands(place):
+    """
+    Deep inside a vector too: what is left unread may be what it is about.
+    """
+    kind, fields = WITHIN[place]
+    outcome = run_one(Vector("x", kind, "", {**fields, "expect": {"reject": False}}))
+
+    assert "colour" in " ".join(outcome.differences)
+
+
 @pytest.mark.parametrize("vector", VECTORS[::7], ids=lambda vector: vector.id)
 def test_a_field_that_nobody_reads_is_told(vector):
     """

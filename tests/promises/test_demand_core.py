@@ -10,7 +10,9 @@ import pytest
 from domain.amounts import MEM, Amount
 from domain.arrays import ArraySpec, IndexRange
 from domain.commands import WorkerReport
-from domain.errors import Refused
+from domain.commands import reports as commands_of_reports
+from domain.errors import InvariantBroken, Refused
+from domain.event import Value
 from domain.events.jobs import JobDispatched
 from domain.events.workers import JobUsage
 from domain.jobs import ExitRules
@@ -370,3 +372,84 @@ def test_i09_a_begin_time_outlives_a_restart(scenario: Scenario) -> None:
     scenario.now_us = begin_us
 
     assert ["A dispatched: h1*1"] == scenario.session()
+
+
+MOMENTLESS = {"silent_us", "cpu_us"}
+"""Lengths of time that reports tell; none is a moment of the worker's clock."""
+
+
+def test_i03_no_report_tells_a_moment_of_the_workers_clock() -> None:
+    """
+    A clock that is two minutes behind or a day ahead can't decide anything: nobody tells it.
+    """
+    reports = [each for each in vars(commands_of_reports).values() if isinstance(each, type)]
+    fields = {
+        name
+        for each in reports
+        if issubclass(each, Value) and each.__module__ == commands_of_reports.__name__
+        for name in each.model_fields
+        if name.endswith(("_us", "_ns", "_ms", "_s", "time"))
+    }
+
+    assert fields == MOMENTLESS
+
+
+@pytest.mark.parametrize("late_s", [0, 120])
+def test_i03_elapsed_time_is_told_by_stamps(scenario: Scenario, late_s: int) -> None:
+    """
+    How long a job ran is what lies between the stamps of what was told of it, in that order.
+    """
+    scenario.hosts("h1 slots=1")
+    scenario.submit("A", run_limit_us=300 * SECOND_US)
+    scenario.session()
+    scenario.pass_time(late_s)
+    scenario.start("A")
+    scenario.pass_time(60)
+    scenario.finish("A")
+
+    job = scenario.job("A")
+    assert (late_s + 60) * SECOND_US == job.run_us
+    assert job.start_us == job.finish_us - 60 * SECOND_US
+
+
+def test_i05_a_clock_that_was_hours_ahead_keeps_nothing_waiting(scenario: Scenario) -> None:
+    """
+    The scheduler was started while the clock was eight hours ahead: log time goes on from there,
+    and what comes after the clock was put right is as if it had always been right.
+    """
+    scenario.hosts("h1 slots=1")
+    scenario.session()
+    scenario.pass_time(8 * HOUR_S)
+    scenario.submit("A", run_limit_us=60 * SECOND_US)
+    assert ["A dispatched: h1*1"] == scenario.session()
+    before = scenario.core.snapshot()
+
+    with pytest.raises(InvariantBroken, match="stamps never fall"):
+        scenario.core.session(scenario.now_us - 8 * HOUR_S * SECOND_US)
+
+    assert before == scenario.core.snapshot()
+    scenario.submit("B", begin_us=scenario.now_us + 10 * SECOND_US)
+    scenario.pass_time(60)
+    assert "A kill ordered on h1: TERM_RUNLIMIT" == scenario.session()[0]
+    scenario.finish("A")
+    assert ["B dispatched: h1*1"] == scenario.session()
+
+
+def test_h05_use_beyond_the_request_leaves_nothing_negative(scenario: Scenario) -> None:
+    """
+    Recorded jobs used more than they asked for, also more than there was: it is counted as
+    overage, and others get nothing until it ends.
+    """
+    scenario.hosts("h1 slots=2 mem_mb=1000")
+    scenario.submit("A", resreq=("rusage[mem=100]",))
+    scenario.session()
+    report(scenario, "h1", 0, {"A": 5_000})
+    column = scenario.state.capacity.resources[MEM]
+
+    assert (5_000 * MB_MILLI, 0) == (column.charged[0], column.available[0])
+    scenario.submit("B", resreq=("rusage[mem=1]",))
+    scenario.session()
+    assert [ReasonCode.HOST_JOB_RUSAGE] == codes(scenario, "B")
+    scenario.finish("A")
+    report(scenario, "h1", 1_000, {})
+    assert ["B dispatched: h1*1"] == scenario.session()

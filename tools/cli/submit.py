@@ -21,6 +21,8 @@ from tools.cli.submit_options import more_of, more_options, parse_run_limit
 
 ENV_BYTES_MAX = 512 * 1024
 ENV_COUNT_MAX = 4096
+# A cluster whose workers are still on their way can start nothing either.
+NEVER_S = 3.0
 
 
 def parse_tasks(text: str) -> tuple[int, int]:
@@ -241,6 +243,7 @@ def _wait_for_end(client: Client, job_id: str) -> int:
     Return the exit status of a job when it has ended; the scheduler may come and go meanwhile.
     """
     pause_s = 0.05
+    never_since_s: float | None = None
     told = False
     while True:
         try:
@@ -249,8 +252,14 @@ def _wait_for_end(client: Client, job_id: str) -> int:
             job = {}
         job = job.get("job", job)
         if job.get("state") in ("DONE", "EXIT"):
+            if job.get("exit_code") is None and job.get("signal") is None:
+                note(f"xce: job {job_id} never ran: see xce why {job_id}")
             return _status_of(job)
-        if job.get("never") and not told:
+        if not job.get("never"):
+            never_since_s = None
+        elif never_since_s is None:
+            never_since_s = time.monotonic()
+        elif not told and time.monotonic() - never_since_s >= NEVER_S:
             note(f"xce: job {job_id} can't start on this cluster as it is: see xce why {job_id}")
             told = True
         time.sleep(pause_s)

@@ -141,6 +141,7 @@ def _copy_archive(directory: Path, target: Path, log_id: str) -> None:
             if segment.is_pruned:
                 continue
             (target / ARCHIVE).mkdir(mode=0o700, exist_ok=True)
+            (target / ARCHIVE / segment.file).touch(mode=0o600)
             shutil.copyfile(directory / ARCHIVE / segment.file, target / ARCHIVE / segment.file)
             check_file(target / ARCHIVE / segment.file, segment)
             with (target / ARCHIVE / segment.file).open("rb") as file:

@@ -108,6 +108,7 @@ def _write_durably(path: Path, content: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
+        temporary.touch(mode=0o600)
         with temporary.open("wb") as file:
             file.write(content)
             file.flush()

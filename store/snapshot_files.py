@@ -83,6 +83,7 @@ def write_snapshot(path: Path, header: SnapshotHeader, state: bytes) -> None:
     header = replace(header, digest=header.digest_with(state))
     encoded = json.dumps(asdict(header), sort_keys=True).encode()
     try:
+        temporary.touch(mode=0o600)
         with temporary.open("wb") as file:
             file.write(_PREFIX.pack(_SKIPPABLE, len(encoded)) + encoded)
             file.write(stored)

@@ -54,6 +54,7 @@ def write_marker(directory: Path, log_id: str) -> None:
     text = json.dumps({"format": FORMAT, "engine": "lmdb 0.9", "log_id": log_id}) + "\n"
     temporary = directory / NEW_MARKER_FILE
     try:
+        temporary.touch(mode=0o600)
         with temporary.open("w") as file:
             file.write(text)
             file.flush()

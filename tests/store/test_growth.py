@@ -4,6 +4,7 @@ Growth: archived events are read as before, backups are whole, nothing deletes b
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from store.embedded.journal import Journal
 from store.embedded.settings import Settings
 from store.log import EventLog
 from store.repair import repair
+from store.snapshots import SnapshotStore
 from store.transfer import export_log, import_log
 from store.verify import verify_here
 from tools.torture.workload import fill, job_events, jobs_events
@@ -280,3 +282,29 @@ def test_an_archived_log_is_exported_and_repaired_whole(tmp_path: Path, director
             heads.append((log.head(), log.head_digest()))
 
     assert heads[0] == heads[1] == heads[2]
+
+
+def test_whatever_the_store_makes_is_its_owners_alone(tmp_path: Path) -> None:
+    """
+    A log holds scripts and environments of all users; the mask of whoever starts a scheduler
+    mustn't decide who reads them.
+    """
+    before = os.umask(0)
+    try:
+        with EventLog.create(tmp_path / "cluster" / "log", log_id="the-log") as log:
+            fill(log, commits=12, jobs=25)
+            log.archive(500, segment_events=250)
+            snapshots = SnapshotStore(tmp_path / "cluster" / "snapshots", log_id=log.log_id)
+            snapshots.put(
+                position=log.head(), schema="s", state=b"{}", chain_digest=log.head_digest(),
+                time_us=0,
+            )  # fmt: skip
+        backup(tmp_path / "cluster" / "log", tmp_path / "backup")
+        compact(tmp_path / "cluster" / "log")
+    finally:
+        os.umask(before)
+
+    made = [*(tmp_path / "cluster" / "log").rglob("*"), *(tmp_path / "backup").rglob("*")]
+    made += [tmp_path / "backup", *(tmp_path / "cluster").glob("*/*"), tmp_path / "cluster" / "log"]
+    assert len(made) > 12
+    assert [] == [path for path in made if path.stat().st_mode & 0o077]

@@ -14,7 +14,7 @@ import pytest
 
 from domain.amounts import Amount
 from domain.jobs import EnvironmentVariable, Program
-from tools.agent import measure
+from tools.agent import loads, measure
 from tools.agent.agent import Agent, AgentSettings
 from tools.agent.assignments import CannotRun, start_request
 from tools.agent.files import WorkerFiles
@@ -346,7 +346,33 @@ def test_what_counts_as_a_change(told_kib: int, seen_kib: int, is_news: bool) ->
     """
     More than a tenth, and more than 4 MiB.
     """
-    assert is_news == measure._has_changed(told_kib * 1000, seen_kib * 1000)
+    assert is_news == loads.has_changed(told_kib * 1000, seen_kib * 1000)
+
+
+@pytest.mark.parametrize(
+    ("told", "seen", "is_news"),
+    [(0, 500, False), (0, 501, True), (4_000, 4_900, False), (4_000, 5_001, True)],
+)
+def test_a_run_queue_is_told_again_when_it_has_changed_much(
+    told: int, seen: int, is_news: bool
+) -> None:
+    """
+    By more than half a process and a quarter; what was never told is news.
+    """
+    news = loads.LoadNews()
+    first = news.of({"r1m": told})
+    assert [("r1m", told)] == [(each.resource, each.milli) for each in first]
+    news.note(first)
+    assert is_news == bool(news.of({"r1m": seen}))
+    news.forget()
+    assert news.of({"r1m": told})
+
+
+def test_load_thresholds_of_run_queues_and_space_have_figures() -> None:
+    """
+    Those that sites bound most are measured.
+    """
+    assert {"mem", "swp", "tmp", "r1m", "r15m"} == set(loads.load_of_host())
 
 
 def test_a_host_is_described_by_what_the_system_says() -> None:

@@ -14,13 +14,9 @@ import psutil
 from domain.amounts import MEM, Amount, Attribute, HostResource
 from domain.events.workers import JobUsage
 from tools.agent import processes
+from tools.agent.loads import LoadNews, has_changed, load_of_host, milli_kib
 from tools.agent.messages import Attempt, Phase
 from tools.agent.protocol import Usage
-
-CHANGE_SHARE = 10
-"""A figure is told again when it has changed by more than a tenth of what was told last,"""
-CHANGE_KIB_MIN = 4096
-"""and by more than this, so that small jobs don't chatter."""
 
 
 def slots() -> int:
@@ -35,7 +31,7 @@ def resources() -> tuple[HostResource, ...]:
     Return the consumable resources of the host.
     """
     return (
-        HostResource(name=MEM, total_milli=_milli_kib(psutil.virtual_memory().total), is_real=True),
+        HostResource(name=MEM, total_milli=milli_kib(psutil.virtual_memory().total), is_real=True),
     )
 
 
@@ -61,10 +57,6 @@ def _model() -> str:
     return platform.machine() or "unknown"
 
 
-def _milli_kib(size_bytes: int) -> int:
-    return size_bytes * 1000 // 1024
-
-
 class Meter:
     """
     Measure again and again, and tell only what changed beyond the thresholds.
@@ -75,7 +67,7 @@ class Meter:
 
     def __init__(self, worker_directory: str) -> None:
         self._worker_directory = worker_directory
-        self._told_load_milli = 0
+        self._load_news = LoadNews()
         self._is_blind = False
         self._told: dict[tuple[str, int], JobUsage] = {}
 
@@ -86,19 +78,24 @@ class Meter:
         running = {attempt.pid: attempt for attempt in attempts if attempt.phase is Phase.RUNNING}
         try:
             used = _used(running, self._worker_directory)
-            free_milli = _milli_kib(psutil.virtual_memory().available)
+            load = load_of_host()
         except (OSError, psutil.Error):
             return self._blind()
         if self._is_blind:
-            self._is_blind, self._told_load_milli = False, 0
+            self._is_blind = False
+            self._load_news.forget()
+        news = self._load_news.of(load)
         changed = tuple(usage for usage in used if self._is_news(usage))
         alive = {(usage.job_id, usage.attempt) for usage in used}
         self._told = {key: usage for key, usage in self._told.items() if key in alive}
-        if not changed and not _has_changed(self._told_load_milli, free_milli):
+        if not changed and not news:
             return None
-        self._told_load_milli = free_milli
+        if changed and all(amount.resource != MEM for amount in news):
+            # What jobs use and what is free were measured together, and are told so.
+            news = (Amount(resource=MEM, milli=load[MEM]), *news)
+        self._load_news.note(news)
         self._told.update(((usage.job_id, usage.attempt), usage) for usage in changed)
-        return Usage(load=(Amount(resource=MEM, milli=free_milli),), jobs=changed)
+        return Usage(load=news, jobs=changed)
 
     def _blind(self) -> Usage | None:
         """
@@ -111,12 +108,7 @@ class Meter:
         told = self._told.get((usage.job_id, usage.attempt))
         if told is None or (told.processes, told.threads) != (usage.processes, usage.threads):
             return True
-        return _has_changed(told.amounts[0].milli, usage.amounts[0].milli)
-
-
-def _has_changed(told_milli: int, seen_milli: int) -> bool:
-    change = abs(seen_milli - told_milli)
-    return change > CHANGE_KIB_MIN * 1000 and change * CHANGE_SHARE > told_milli
+        return has_changed(told.amounts[0].milli, usage.amounts[0].milli)
 
 
 def _used(running: dict[int, Attempt], worker_directory: str) -> list[JobUsage]:
@@ -141,7 +133,7 @@ def _used(running: dict[int, Attempt], worker_directory: str) -> list[JobUsage]:
             cpu_us=totals[leader][1],
             processes=totals[leader][2],
             threads=totals[leader][3],
-            amounts=(Amount(resource=MEM, milli=_milli_kib(totals[leader][0])),),
+            amounts=(Amount(resource=MEM, milli=milli_kib(totals[leader][0])),),
         )
         for leader, attempt in running.items()
         if totals[leader][2]

@@ -19,7 +19,7 @@ from projections.scheduling.records import JobRecord, QueueRecord
 @final
 class BuiltinFcfs(GroupedPicker):
     """
-    Be greedy in the usual order.
+    Be greedy: a job that can't be placed holds nobody back. The order is the usual one.
     """
 
     name = "builtin_fcfs"

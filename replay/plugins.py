@@ -9,8 +9,8 @@ A package of somebody else's registers its plug-ins in its own metadata:
     [project.entry-points."xce.allocators"]
     spread = "their_package:Spread"
 
-The name in the metadata is the plug-in's own; ``python -m tools.conformance`` has the cases that it
-should pass.
+The name in the metadata is the plug-in's own. ``python -m tools.conformance picker MODULE:NAME``
+(or ``allocator``) runs the cases that it should pass.
 """
 
 from __future__ import annotations

@@ -4,16 +4,29 @@ Run conformance cases from the command line.
 ``python -m tools.conformance vectors FILE [--kind KIND]... [--id ID]...`` prints a line per vector
 and, last, ``N passed, N failed``. The exit status is 0 when none failed, 1 when some did, 2 when
 there is nothing to run.
+
+``python -m tools.conformance picker MODULE:NAME`` (or ``allocator``) tries a plug-in of another
+package, named as in its entry point, and prints a line for each rule that it breaks; the exit
+status is 1 when it breaks any.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any, Final
 
 from domain.errors import Refused
+from tools.conformance import allocator_cases, picker_cases
 from tools.conformance.vectors import Outcome, load, run_all
+
+PROBLEMS_OF: Final[dict[str, Callable[[Any], list[str]]]] = {
+    "picker": picker_cases.problems_of,
+    "allocator": allocator_cases.problems_of,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -21,6 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
     Run what the arguments ask for and return the exit status.
     """
     asked = _parser().parse_args(arguments)
+    if "plugin" in asked:
+        return _try_plugin(asked.kind, asked.plugin)
     try:
         vectors = load(asked.file)
     except Refused as refused:
@@ -49,7 +64,28 @@ def _parser() -> argparse.ArgumentParser:
     vectors.add_argument("file", type=Path)
     vectors.add_argument("--kind", action="append", help="only vectors of this kind")
     vectors.add_argument("--id", action="append", help="only this vector")
+    for kind in PROBLEMS_OF:
+        plugin = commands.add_parser(kind, help=f"try a job {kind} of another package")
+        plugin.add_argument("plugin", metavar="MODULE:NAME", help="a class, or what makes one")
+        plugin.set_defaults(kind=kind)
     return parser
+
+
+def _try_plugin(kind: str, named: str) -> int:
+    """
+    Try a plug-in and return the exit status.
+    """
+    try:
+        make = EntryPoint(kind, named, "").load()
+    except Exception as error:  # noqa: BLE001 - whatever importing somebody's module may raise
+        rule = f"must be loadable ({type(error).__name__}: {error})"
+        sys.stderr.write(f"{Refused('plugin', rule, named)}\n")
+        return Refused.exit_status
+    problems = PROBLEMS_OF[kind](make)
+    for line in problems:
+        _say(line)
+    _say(f"{len(problems)} problems")
+    return 1 if problems else 0
 
 
 def _say(line: str) -> None:

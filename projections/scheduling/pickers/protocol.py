@@ -155,8 +155,12 @@ class PickerView(Protocol):
 class JobPicker(Protocol):
     """
     Say which job is next. A picker keeps indexes only; they are rebuilt by pushing every waiting
-    job again. It may also have ``order_keys(job)``, which returns (name, value) of what gives a
-    job its place; decision traces then tell it.
+    job again.
+
+    The simplest one keeps the jobs that were pushed until their state changes, sorts those that are
+    ready when a session begins, and returns one after the other; all other hooks do nothing. One
+    that does less in a session must decide alike. It may also have ``order_keys(job)``, which
+    returns (name, value) of what gives a job its place; decision traces then tell it.
 
     ``version`` rises whenever the rules change, so that a replay can tell "the policy changed".
 

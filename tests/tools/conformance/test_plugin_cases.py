@@ -19,6 +19,7 @@ from projections.scheduling.placement.plugins import Plan, View
 from projections.scheduling.records import JobRecord
 from tests.literal import LiteralFcfs, LiteralStrict
 from tools.conformance import allocator_cases, picker_cases
+from tools.conformance.__main__ import main
 
 
 class PlansOnly:
@@ -162,3 +163,15 @@ def test_broken_pickers_are_told_what_they_break(make: Callable[[], Any], rule: 
     found = picker_cases.problems_of(make)
     for where in (f"{rule}: seed", f"{rule}: in a queue, seed"):
         assert any(line.startswith(where) for line in found)
+
+
+def test_a_third_party_tries_its_plugins_by_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    A plug-in is named as in an entry point; what can't be loaded is refused.
+    """
+    here = "tests.tools.conformance.test_plugin_cases"
+    assert 0 == main(["allocator", f"{here}:PlansOnly"])
+    assert 1 == main(["picker", f"{here}:Twice"])
+    assert "a job was returned twice" in capsys.readouterr().out
+    assert 2 == main(["picker", f"{here}:Nobody"])
+    assert "must be loadable (AttributeError" in capsys.readouterr().err

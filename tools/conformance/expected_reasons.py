@@ -116,6 +116,16 @@ def of_candidates(name: str) -> Compare:
     return run
 
 
+def key_reason(expected: object, seen: Observed) -> list[str]:
+    """
+    Compare the one reason that is told first: that of the whole job, or of most hosts.
+    """
+    waiting = seen.waiting.get(seen.only_job(), Waiting())
+    firsts = [codes[0] for codes in waiting.hosts.values()]
+    most = max(firsts, key=firsts.count, default="")
+    return differing("key reason", expected, waiting.main or most)
+
+
 def same_reasons(expected: object, seen: Observed) -> list[str]:
     """
     Compare that jobs wait for the same reasons.

@@ -13,8 +13,8 @@ from tools.conformance.values import (
     LeftOut,
     Vector,
     cases_of,
+    items_of,
     mapping_of,
-    mappings_of,
     texts_of,
 )
 
@@ -55,11 +55,19 @@ def mapping_of_or_nothing(value: object) -> Fields:
 
 def _queues(vector: Vector) -> Iterator[Fields]:
     for _, case in cases_of(vector.fields):
-        yield from mappings_of(case.get("queues"))
+        yield from _mappings_in(case.get("queues"))
 
 
 def _requirements(vector: Vector) -> Iterator[str]:
     for _, case in cases_of(vector.fields):
         for jobs in ("jobs", "running"):
-            for job in mappings_of(case.get(jobs)):
+            for job in _mappings_in(case.get(jobs)):
                 yield from texts_of(job.get("R"))
+
+
+def _mappings_in(value: object) -> list[Fields]:
+    """
+    Return what is told in a list, or by name, as mappings; bare names say nothing more.
+    """
+    told = list(value.values()) if isinstance(value, Mapping) else items_of(value)
+    return [mapping_of(each) for each in told if isinstance(each, Mapping)]

@@ -10,6 +10,7 @@ from typing import Final
 from tools.conformance.expected_reasons import (
     CANDIDATES,
     Compare,
+    key_reason,
     of_candidates,
     pend,
     reasons_shown,
@@ -248,6 +249,7 @@ COMPARISONS: Final[dict[str, Compare]] = {
     "host_reasons_shown": reasons_shown,
     **{name: of_candidates(name) for name in CANDIDATES},
     "same_reasons": same_reasons,
+    "p1": key_reason,
     "states": _states,
     "reject": _reject,
     "preempt": _preempt,

@@ -18,8 +18,10 @@ from tools.conformance.values import (
     Fields,
     Vector,
     cases_of,
+    items_of,
     mapping_of,
     mappings_of,
+    texts_of,
     whole_of,
 )
 
@@ -58,7 +60,15 @@ def with_defaults(case: Fields) -> Fields:
     """
     Return a case with a cluster and jobs, however briefly it says them.
     """
-    filled = dict(case)
+    filled = {**case, **_by_name(case)}
+    if "hosts" in case and "cluster" not in case:
+        filled["cluster"] = {"hosts": filled.pop("hosts")}
+    if "cluster" in filled:
+        cluster = mapping_of(filled["cluster"])
+        filled["cluster"] = {**cluster, "hosts": _listed(cluster.get("hosts"), "name")}
+    for place in ("jobs", "running", "suspended"):
+        if place in filled:
+            filled[place] = [_placed(job) for job in _listed(filled[place], "id")]
     if "free" in case:
         hosts = [{"name": name, "slots": free} for name, free in mapping_of(case["free"]).items()]
         filled["cluster"] = {"hosts": hosts}
@@ -77,6 +87,39 @@ def with_defaults(case: Fields) -> Fields:
             {"n": sum(map(whole_of, slots)), **job} for job in mappings_of(filled["jobs"])
         ]
     return filled
+
+
+NAMED: Final = {"queues": "name", "users": "name", "limits": "NAME", "apps": "name"}
+"""What may be told as a list, or as a mapping by name."""
+
+
+def _by_name(case: Fields) -> Fields:
+    return {
+        field: [{name: each, **mapping_of(value)} for each, value in mapping_of(told).items()]
+        for field, name in NAMED.items()
+        if isinstance(told := case.get(field), Mapping)
+    }
+
+
+def _listed(value: object, name: str) -> list[Fields]:
+    """
+    Return a list of mappings; a bare name stands for one with nothing else.
+    """
+    if isinstance(value, Mapping):
+        return [{name: each, **mapping_of(fields)} for each, fields in value.items()]
+    return [{name: each} if isinstance(each, str) else mapping_of(each) for each in items_of(value)]
+
+
+def _placed(job: Fields) -> Fields:
+    """
+    Return a job that runs on hosts named by ``alloc``: a mapping, or one task on each that is
+    named.
+    """
+    alloc = job.get("alloc")
+    if isinstance(alloc, str | list):
+        hosts = texts_of(alloc)
+        return {**job, "alloc": {host: hosts.count(host) for host in dict.fromkeys(hosts)}}
+    return job
 
 
 def _of_case(case: Fields, make_trial: MakeTrial) -> list[str]:

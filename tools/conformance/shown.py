@@ -33,6 +33,7 @@ from tools.conformance.values import (
     known_only,
     mapping_of,
     text_of,
+    texts_of,
     whole_of,
 )
 
@@ -155,6 +156,9 @@ def _of_reasons(case: Fields) -> list[str]:
     if "jobs" in given:
         known_only(given, ["jobs"], "given")
         return _of_summary(mapping_of(given["jobs"]), expect)
+    by_host = mapping_of(given.get("hosts"))
+    if by_host and all(isinstance(code, str) for code in by_host.values()):
+        return _of_hosts(by_host, expect)
     reasons = _reasons_of(given)
     counts = grouped(reasons)
     codes = {reason.text(): code_of(reason) for reason in reasons}
@@ -173,6 +177,30 @@ def _of_reasons(case: Fields) -> list[str]:
         else:
             differ += differing(name, expected, found.get(name))
     return differ
+
+
+def _of_hosts(by_host: Fields, expect: Fields) -> list[str]:
+    """
+    Return what differs where the reason of each host is given by the host's name: hosts by level,
+    or the grouped codes.
+    """
+    counted: dict[str, object] = {}
+    for code in map(text_of, by_host.values()):
+        counted[code] = whole_of(counted.get(code, 0)) + 1
+    found = []
+    for name, expected in expect.items():
+        is_of_hosts = isinstance(expected, list) and set(expected) <= set(by_host)
+        if name not in LEVELS or not is_of_hosts:
+            found += _of_reasons({"given": {"hosts": counted}, "expect": {name: expected}})
+            continue
+        level = LEVELS[name]
+        hosts = [
+            host
+            for host, code in by_host.items()
+            if level == 3 or is_candidates(_reason_of(text_of(code), _hosts(1))) == (level > 0)
+        ]
+        found += differing(name, sorted(texts_of(expected)), sorted(hosts))
+    return found
 
 
 LEVELS: Final = {

@@ -3,9 +3,9 @@ Another future from a real past: the parent's log up to a moment, then a simulat
 
 The branch is a log of its own, under its own id; the parent is only read. Inputs come at their
 recorded times (`replay.branch_inputs`), jobs run as long as they did (`replay.branch_agents`), and
-sessions are held where the parent held them, and after every moment. Without a change every event
-is the parent's again; after the first decision that differs, whatever is no longer so is left out
-and counted.
+sessions are held where the parent held them, and after every moment once the branch has left it.
+Without a change every event is the parent's again; after the first decision that differs, whatever
+is no longer so is left out and counted.
 """
 
 from __future__ import annotations
@@ -155,6 +155,7 @@ class Branch:
         self._now_us = moment.time_us
         self._wakeups = 0
         self._said = 0
+        self._has_its_policy = True
         self._check_changes()
         self.log_id = branch_log_id(parent, self.position, self._changes, until_us)
 
@@ -242,6 +243,7 @@ class Branch:
         if stored.cluster is not None:
             now = (plugins.picker_versions(), plugins.allocator_versions())
             if now != (stored.pickers, stored.allocators):
+                self._has_its_policy = False
                 self._accept(
                     StartScheduler(
                         epoch=stored.epoch, holder=HOLDER, code_version=CODE_VERSION,
@@ -302,10 +304,19 @@ class Branch:
         while not is_over:
             while self._take_one(now_us):
                 pass
-            is_over = not (self._inputs.is_dirty or self._core.is_cut_short or is_due)
+            is_wanted = self._inputs.is_dirty or self._core.is_cut_short or is_due
+            is_over = not is_wanted or self._is_followed()
             is_due = False
             if not is_over:
                 self._hold_session(now_us, None)
+
+    def _is_followed(self) -> bool:
+        """
+        Say whether the parent tells when sessions are held: one more than it held may tell other
+        reasons for what waits, though it starts nothing.
+        """
+        is_past = self._recorded.next is None
+        return self._has_its_policy and not self._inputs.has_left and not is_past
 
     def _take_one(self, now_us: int) -> bool:
         """

@@ -1,6 +1,6 @@
 """
 The proof over every recorded workload: simulate, export, import, decide again; a window by itself;
-and the jobs of the log simulated once more.
+a branch; and the jobs of the log simulated once more.
 
 Each workload's first jobs; `make proof` takes all of them (XCE_PROOF_JOBS=all).
 """
@@ -14,6 +14,7 @@ import pytest
 from projections.scheduling.placement.runner import SERIAL
 from projections.scheduling.plugins import Plugins
 from replay.at import ladder_of
+from replay.branch import Branch
 from replay.cluster_file import cluster_for
 from replay.modelling import Modelling
 from replay.recordings import record
@@ -92,7 +93,8 @@ def test_every_workload_holds_through_export_import_and_verify(
 ):
     """
     Export and import are inverses, and every decision is made again: in the imported log, and in a
-    window of it with states; the jobs of the log give the same schedule once more.
+    window of it with states; a branch from the middle of the export, with no change, is the log
+    again; the jobs of the log give the same schedule once more.
     """
     workload = read_workload(trace_folder / name, **options)
     if JOBS != "all":
@@ -116,6 +118,11 @@ def test_every_workload_holds_through_export_import_and_verify(
     window = verified(tmp_path / "w.jsonl")
     assert window.is_same, window.differences
     assert window.states > 0
+    with Recording(tmp_path / "one.jsonl") as parent:
+        branch = Branch(parent, head // 2, ladder=ladder_of(parent))
+        with EventLog.create(tmp_path / "branch", log_id=branch.log_id) as child:
+            assert branch.run(child).differs_at is None
+    assert starts(log) == starts(tmp_path / "branch")
     recorded = read_workload(log)
     simulated(recorded, cluster_for(None, recorded), tmp_path / "once-more")
     assert starts(log) == starts(tmp_path / "once-more")

@@ -20,6 +20,8 @@ from typing import Final
 
 MILLI: Final = 1_000
 ELEMENTS: Final = 100
+MINUTE_US: Final = 60_000_000
+DAY_MINUTES: Final = 1_440
 UNTRIED: Final = ("MEMBER_NOT_TRIED", "ALTERNATIVE_WAITS")
 LIVE: Final = ("RUN", "USUSP", "SSUSP", "UNKWN")
 ENDED: Final = ("DONE", "EXIT")
@@ -184,6 +186,7 @@ class Job:
     run_us: int = 0
     avoids: tuple[str, ...] = ()
     submit_us: int = 0
+    by_window: bool = False
     index: int = 0
     most_at_once: int | None = None
     reasons: frozenset[Reason] = frozenset()
@@ -222,6 +225,7 @@ class Queue:
 
     Its jobs stop those of ``preys``, which have ``wishes`` among them; ``hosts`` are its own with
     how much each is preferred, None for all. A run limit and exit values are of jobs that say none.
+    A window is open from a minute of the day up to another.
     """
 
     name: str
@@ -242,6 +246,8 @@ class Queue:
     exits: Exits | None = None
     users: tuple[str, ...] | None = None
     project: str = ""
+    run_window: tuple[int, int] | None = None
+    dispatch_window: tuple[int, int] | None = None
 
 
 @dataclass
@@ -381,6 +387,28 @@ class Model:
         most = self.queues[job.queue].priority_max
         return job.ask.priority if most is None else min(job.ask.priority, most)
 
+    def minute(self) -> int:
+        """
+        Return the minute of the day.
+        """
+        return self.now_us // MINUTE_US % DAY_MINUTES
+
+    def is_run_open(self, name: str) -> bool:
+        """
+        Say whether jobs of a queue may run now.
+        """
+        window = self.queues[name].run_window
+        return window is None or window[0] <= self.minute() < window[1]
+
+    def may_start(self, name: str) -> bool:
+        """
+        Say whether jobs of a queue may be started now.
+        """
+        queue = self.queues[name]
+        window = queue.dispatch_window
+        is_open = window is None or window[0] <= self.minute() < window[1]
+        return queue.is_active and is_open and self.is_run_open(name)
+
     def run_limit_of(self, job: Job) -> int | None:
         """
         Return how long a job may run: its own word goes before its queue's.
@@ -477,6 +505,7 @@ class Model:
         """
         job.stop_wanted, job.go_on_wanted = True, False
         if job.state == "SSUSP":
+            job.by_window = False
             self.turn(job, "USUSP")
 
     def go_on(self, job: Job) -> None:
@@ -546,7 +575,7 @@ class Model:
             job.aside = True
         else:
             self.turn(job, "RUN")
-            job.go_on_wanted = False
+            job.go_on_wanted = job.by_window = False
             if job.stopped_for:
                 job.spared.append(job.stopped_for)
                 job.stopped_for = 0
@@ -578,6 +607,7 @@ class Model:
         job.got, job.actual, job.holds = None, {}, None
         job.order, job.aside = "", False
         job.go_on_wanted, job.stopped_for, job.spared = False, 0, []
+        job.by_window = False
 
     # -- a session
 
@@ -680,18 +710,23 @@ class Model:
 
     def _stop_and_let_go_on(self) -> None:
         """
-        Order what users want stopped to stop, then what they let go on to go on when what it gave
-        back is free, and held for nobody; that of higher queues first.
+        Order what users want stopped to stop, and what its queue's window stops, then what they let
+        go on to go on when what it gave back is free, and held for nobody; that of higher queues
+        first.
         """
         from tests.model_preempt import fits_again
 
         idle = [job for job in self.live() if not job.order]
         for job in idle:
-            if job.state == "RUN" and job.stop_wanted:
+            is_shut = not self.is_run_open(job.queue)
+            if job.state == "RUN" and (job.stop_wanted or is_shut):
                 self.decide("suspend", job.name, "")
-                job.order = "suspend"
+                job.order, job.by_window = "suspend", not job.stop_wanted
         for job in sorted(idle, key=lambda each: -self.queues[each.queue].priority):
-            if job.state == "SSUSP" and job.go_on_wanted and fits_again(self, job):
+            may_go_on = job.go_on_wanted or (job.by_window and not job.stop_wanted)
+            if job.state != "SSUSP" or not may_go_on or not self.is_run_open(job.queue):
+                continue
+            if fits_again(self, job):
                 self.resume(job)
 
     def resume(self, job: Job) -> None:
@@ -741,10 +776,10 @@ class Model:
             why = self.why_not_ready(job)
             if why and not job.is_put_back:
                 job.reasons, job.is_never = frozenset({(why, "", "", "")}), why == "JOB_DEP_INVALID"
-            if why or not self.queues[job.queue].is_active:
+            if why or not self.may_start(job.queue):
                 job.holds = None
         for job in sorted(waiting, key=self.order_key):
-            is_ready = self.queues[job.queue].is_active and not self.why_not_ready(job)
+            is_ready = self.may_start(job.queue) and not self.why_not_ready(job)
             if not is_ready or job.is_put_back:
                 continue
             if not self._start(job):

@@ -9,7 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.model import MILLI, Ask, Branch, Grant, Host, Job, Model, Part, Reason
+from tests.model import (
+    DAY_MINUTES,
+    MILLI,
+    MINUTE_US,
+    Ask,
+    Branch,
+    Grant,
+    Host,
+    Job,
+    Model,
+    Part,
+    Reason,
+)
 from tests.model_bounds import Bound, bounds_of, least_of, right_lost, taken_of, tasks_of
 
 # -------------------------------------------------------------------------------- what a job sees
@@ -291,6 +303,11 @@ def other_keepers(model: Model, job: Job) -> list[tuple[float, Reason]]:
     lost = right_lost(model, job)
     if lost is not None:
         found.append((-1, lost))
+    window = model.queues[job.queue].run_window
+    if limit is not None and window is not None and model.is_run_open(job.queue):
+        day_us = model.now_us // (MINUTE_US * DAY_MINUTES) * MINUTE_US * DAY_MINUTES
+        if model.now_us + limit > day_us + window[1] * MINUTE_US:
+            found.append((0.4, ("QUE_WINDOW_WILL_CLOSE", "", job.queue, "")))
     if limit is not None and deadline is not None and model.now_us + limit > deadline:
         found.append((0.5, ("JOB_MISS_DEADLINE", "", "", "")))
     if job.most_at_once is not None and model.started_of(job) >= job.most_at_once:

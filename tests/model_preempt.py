@@ -176,7 +176,7 @@ def let_go_on(model: Model) -> None:
         for job in model.live()
         if job.aside and job.stopped_for and model.jobs[job.stopped_for].holds is None
         and job.state == "SSUSP" and not job.order
-        and not job.stop_wanted and not job.is_unwanted
+        and not job.stop_wanted and not job.is_unwanted and model.is_run_open(job.queue)
     ]  # fmt: skip
     blocked: set[str] = set()
     for job in sorted(waiting, key=lambda each: _resume_key(model, each)):

@@ -64,6 +64,7 @@ from domain.queues import QueueLimits, QueueSpec
 from domain.reasons import ReasonCode
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal, ValueType
 from domain.users import UserSpec
+from domain.windows import Windows, parse_windows
 from projections.scheduling.core import Core
 from projections.scheduling.records import JobRecord
 from projections.scheduling.status import recorded_reasons
@@ -209,6 +210,16 @@ def names_of(wishes: dict[str, int] | tuple[str, ...]) -> NameList | None:
     return parse_names(" ".join(words)) if words else None
 
 
+def window_of(minutes: tuple[int, int] | None) -> Windows | None:
+    """
+    Return a window of the day.
+    """
+    if minutes is None:
+        return None
+    begin, end = (f"{minute // 60}:{minute % 60:02}" for minute in minutes)
+    return parse_windows(f"{begin}-{end}")
+
+
 def scope_of(names: tuple[str, ...] | None, *, is_each: bool) -> Scope | None:
     """
     Return a limit's scope.
@@ -291,6 +302,8 @@ class Pair:
             exits=exits_of(queue.exits),
             users=names_of(queue.users or ()),
             project=queue.project,
+            run_windows=window_of(queue.run_window),
+            dispatch_windows=window_of(queue.dispatch_window),
         )
         self.tell(DefineQueue(queue=queue.name, spec=spec))
         self.model.queues[queue.name] = queue
@@ -559,7 +572,9 @@ class Pair:
             self.session()
         moment = self.engine.core.next_wakeup(self.model.now_us)
         self.model.now_us += seconds * SECOND_US
-        if moment is None or moment > self.model.now_us:
+        # That a window closes too soon for a job isn't waited for.
+        is_bound = any(queue.run_window is not None for queue in self.model.queues.values())
+        if not is_bound and (moment is None or moment > self.model.now_us):
             made = self.engine.hold_session(self.model.now_us)
             assert [] == made, made
             assert [] == self.model.session()
@@ -594,7 +609,7 @@ class Pair:
             if job.state == "PEND":
                 by_set.setdefault(self.record(job).reason_set, job)
         for job in self.model.jobs.values():
-            if job.state != "PEND" or job.is_put_back or not self.model.queues[job.queue].is_active:
+            if job.state != "PEND" or job.is_put_back or not self.model.may_start(job.queue):
                 continue
             is_known = job.number in self.model.tried or self.model.why_not_ready(job)
             if not is_known:

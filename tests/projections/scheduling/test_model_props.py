@@ -149,6 +149,7 @@ SOME_HOSTS = st.dictionaries(
     st.sampled_from(["h0", "h1", "h2", "h3"]), st.integers(0, 2), min_size=1, max_size=2
 )
 WAYS = st.sampled_from(["suspend", "suspend", "kill", "requeue"])
+WINDOWS = st.sampled_from([(0, 20), (0, 5), (5, 30), (2, 10), (10, 1_000)])
 BOUNDS = st.sampled_from([None, None, None, None, 5, 3, 2, 1, 0])
 SELDOM = st.sampled_from([False, False, False, True])
 AMOUNTS = st.one_of(
@@ -463,6 +464,13 @@ class Twice(RuleBasedStateMachine):
             groups = (group,) if group in model.groups else ()
             quotas = {} if quota is None else {quota[0]: quota[1]}
             self.pair.project(path, Project(users, groups, quotas, is_open))
+
+    @rule(name=QUEUE_NAMES, run=st.none() | WINDOWS, dispatch=st.none() | WINDOWS)
+    def open_at_times(
+        self, name: str, run: tuple[int, int] | None, dispatch: tuple[int, int] | None
+    ) -> None:
+        queue = self.pair.model.queues[name]
+        self.pair.queue(replace(queue, run_window=run, dispatch_window=dispatch))
 
     @rule(
         name=QUEUE_NAMES,

@@ -409,3 +409,22 @@ def test_a_condition_that_is_no_select_is_refused(
     with pytest.raises(Refused, match=rule) as caught:
         queue(scenario, **{field: text})
     assert field == caught.value.field
+
+
+@pytest.mark.parametrize("of_queue", [False, True])
+def test_between_the_two_thresholds_nothing_starts(of_queue: bool, scenario: Scenario) -> None:
+    """
+    Of the two the first is reached first, whichever way the index points.
+    """
+    scenario.hosts("h1", "h2")
+    for host, threshold in (("h1", bound("r1m", 1_000, 2_000)), ("h2", bound("it", 9_000, 2_000))):
+        if not of_queue:
+            set_host(scenario, host, threshold)
+    if of_queue:
+        queue(scenario, thresholds=(bound("r1m", 1_000, 2_000), bound("it", 9_000, 2_000)))
+    report(scenario, "h1", r1m=1_500, it=9_000)
+    report(scenario, "h2", r1m=1_000, it=5_000)
+    scenario.jobs("A")
+    scenario.session()
+
+    assert "r1m short on h1; it short on h2" == scenario.reasons("A")

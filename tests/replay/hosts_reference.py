@@ -17,7 +17,8 @@ Share = dict[str, Amounts]
 @dataclass
 class HostJob:
     """
-    Hold a job: what each of its tasks takes, and what it takes once on each host beside.
+    Hold a job: what each of its tasks takes, and what it takes once on each host beside; whether it
+    must have its hosts alone.
     """
 
     number: int
@@ -29,6 +30,7 @@ class HostJob:
     per_host: Amounts
     wants: tuple[frozenset[str], ...]
     most_on_host: int
+    is_alone: bool = False
     start: int = -1
     share: Share = field(default_factory=dict)
 
@@ -88,8 +90,14 @@ def place(job: HostJob, hosts: Hosts, free: Free) -> Share | None:
         if all(not hosts.kinds[host].isdisjoint(one_of) for one_of in job.wants)
     ]
 
-    def fits(host: str, tasks: int) -> bool:
+    def taken_on(host: str, tasks: int) -> Amounts:
         needs = taken(job, tasks)
+        if not job.is_alone:
+            return needs
+        return {name: max(amount, needs.get(name, 0)) for name, amount in hosts.has[host].items()}
+
+    def fits(host: str, tasks: int) -> bool:
+        needs = {**taken(job, tasks), **taken_on(host, tasks)}
         return all(free[host].get(name, 0) >= amount for name, amount in needs.items())
 
     for plan in plans(job):
@@ -98,7 +106,7 @@ def place(job: HostJob, hosts: Hosts, free: Free) -> Share | None:
             host = next((one for one in fitting if one not in share and fits(one, tasks)), None)
             if host is None:
                 break
-            share[host] = taken(job, tasks)
+            share[host] = taken_on(host, tasks)
         else:
             return share
     if job.tasks == 1 or job.most_on_host:
@@ -107,7 +115,7 @@ def place(job: HostJob, hosts: Hosts, free: Free) -> Share | None:
     for host in fitting:
         tasks = max((n for n in range(1, left + 1) if fits(host, n)), default=0)
         if tasks:
-            share[host] = taken(job, tasks)
+            share[host] = taken_on(host, tasks)
             left -= tasks
         if not left:
             return share

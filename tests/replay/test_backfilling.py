@@ -148,6 +148,7 @@ def host_jobs(workload: Workload, modelling: Modelling) -> list[hosts_reference.
                 needs[False],
                 tuple(frozenset(name for name, _ in one_of) for one_of in ask.select),
                 ask.task_most,
+                job.details.ask.is_exclusive and modelling.is_described,
             )
         )
     return found

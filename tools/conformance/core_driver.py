@@ -25,6 +25,7 @@ from domain.ids import job_stream
 from projections.scheduling.core import Core
 from projections.scheduling.records import JobRecord
 from tools.conformance.trial import NotYet
+from tools.conformance.values import Malformed
 
 STEPS_MAX: Final = 10_000
 ADMINISTRATOR: Final = "admin"
@@ -135,7 +136,8 @@ class CoreDriver:
         self._decide(record.stream, order)
 
     def _report(self, report: Callable[..., Any], record: JobRecord, **more: Any) -> None:
-        assert record.allocation is not None, record.stream
+        if record.allocation is None:
+            raise Malformed(f"{self._name(record)} doesn't run: no host can report of it")
         worker = self.core.state.hosts[record.allocation.runs[0].first]
         about = {
             "worker": worker.name,

@@ -118,7 +118,8 @@ def _take_scope(field: str, value: object, scopes: dict[str, Scope], groups: Fie
     if word not in DIMENSIONS:
         return False
     names = names_of(value, groups if word == "HOST" else NOTHING)
-    assert names is not None
+    if names is None:
+        raise Malformed(f"{field} of a limit must name somebody")
     scopes[DIMENSIONS[word]] = Scope(names=names, is_each=field.startswith("PER_"))
     return True
 

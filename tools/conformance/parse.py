@@ -231,6 +231,8 @@ def _rusage_difference(
     unit = unit_of(case)
     usages = requirement.compounds[0].primaries[0].rusage
     if name == "rusage_phases":
+        if not usages:
+            return differing(name, "phases", "no rusage")
         terms = {term.resource: term for term in usages[0]}
         found = []
         for resource, phases in mapping_of(expected).items():

@@ -28,6 +28,12 @@ from projections.scheduling.state import State
 FILLS: Final = "fill"
 """The allocator that finds room whenever there are enough slots."""
 
+FIRST_TRIED: Final = 4
+"""The end of so many running jobs is looked at first."""
+
+Room = tuple[tuple[HostRun, ...], tuple[SharedAmount, ...]]
+"""Where a job starts."""
+
 
 class Forecasts:
     """
@@ -63,19 +69,11 @@ class Forecasts:
             return None
         known, unknown = self._ending(hosts)
         base = relief_for(state, job, kept=beside)
-        placed = self._room(job, base, known)
-        if placed is None:
-            both = [*known, *unknown]
-            placed = self._room(job, base, both)
+        found = self._first_room(job, base, known)
+        if found is None:
+            placed = self._room(job, _ended(base, [*known, *unknown])) if unknown else None
             return None if placed is None else self._forecast(None, placed, [])
-        low, high = 0, len(known)
-        while low < high:
-            middle = (low + high) // 2
-            found = self._room(job, base, known[:middle])
-            if found is None:
-                low = middle + 1
-            else:
-                high, placed = middle, found
+        high, placed = found
         # What ends at the same moment is free then too.
         moment = state.release_of[known[high - 1].stream][0] if high else state.session_us
         while high < len(known) and state.release_of[known[high].stream][0] <= moment:
@@ -147,13 +145,35 @@ class Forecasts:
             return known, unknown
         return _on(known, hosts), _on(unknown, hosts)
 
-    def _room(
-        self, job: JobRecord, base: Relief, ended: Sequence[JobRecord]
-    ) -> tuple[tuple[HostRun, ...], tuple[SharedAmount, ...]] | None:
+    def _first_room(
+        self, job: JobRecord, base: Relief, known: Sequence[JobRecord]
+    ) -> tuple[int, Room] | None:
+        """
+        Return how many running jobs must have ended first for a job to start, and where it starts
+        then; None when the end of all isn't enough.
+
+        Mostly it takes few: the first ones are tried, then four times as many, until enough; only
+        then halves. Each trial goes on from the last that was too few.
+        """
+        low, relief, first = 0, base, 0
+        high = min(FIRST_TRIED, len(known))
+        while (placed := self._room(job, probe := _ended(relief, known[low:high]))) is None:
+            if high == len(known):
+                return None
+            low, relief, first = high, probe, high + 1
+            high = min(4 * high, len(known))
+        while first < high:
+            middle = (first + high) // 2
+            probe = _ended(relief, known[low:middle])
+            found = self._room(job, probe)
+            if found is None:
+                low, relief, first = middle, probe, middle + 1
+            else:
+                high, placed = middle, found
+        return high, placed
+
+    def _room(self, job: JobRecord, relief: Relief) -> Room | None:
         state = self._state
-        relief = base.copy()
-        for each in ended:
-            relief.end(each)
         try:
             return self._runner.room_for(
                 ground_of(state, relief), state.request_of(job), state.settings().allocators
@@ -166,7 +186,7 @@ class Forecasts:
     def _forecast(
         self,
         start_us: int | None,
-        room: tuple[tuple[HostRun, ...], tuple[SharedAmount, ...]],
+        room: Room,
         ended: Sequence[JobRecord],
     ) -> Forecast:
         released = Relief(self._state.capacity)
@@ -177,6 +197,16 @@ class Forecasts:
         for name in [name for name in amounts if name in released.charged]:
             amounts[name] -= released.charged[name]
         return Forecast(start_us, *room, kept_of(slots, amounts))
+
+
+def _ended(relief: Relief, jobs: Sequence[JobRecord]) -> Relief:
+    """
+    Return the same hosts when these jobs will have ended too.
+    """
+    found = relief.copy()
+    for job in jobs:
+        found.end(job)
+    return found
 
 
 def _on(jobs: Sequence[JobRecord], hosts: Mask) -> list[JobRecord]:

@@ -162,6 +162,7 @@ def test_an_index_that_drifts_is_found_when_the_state_is_rebuilt(live, monkeypat
     assert live.where(JobPended) <= first.position
 
 
+@pytest.mark.slow
 def test_a_window_is_judged_by_the_state_with_which_it_begins(live):
     """
     Use, attempts and what hosts hold go on from there, at every boundary; what is wrong is found.

@@ -77,6 +77,7 @@ def test_who_may_only_pass_through_the_clusters_folder_can_ask(name):
 NOWHERE = "nowhere/to-be-found"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

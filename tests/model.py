@@ -215,6 +215,9 @@ class Host:
     lost_us: int | None = None
     report_us: int = 0
     rack: str = ""
+    is_locked: bool = False
+    user_slots: int | None = None
+    window: tuple[int, int] | None = None
     load: dict[str, int] = field(default_factory=dict)
 
 
@@ -360,10 +363,14 @@ class Model:
         """
         if host.lost_us is not None:
             return "SBD_UNREACH"
+        if host.window is not None and not self.is_within(host.window):
+            return "HOST_WINDOW"
         if host.is_closed:
             return "HOST_DISABLED"
         on = [job for job in self.live() if job.got and host.name in job.got.tasks]
-        return "HOST_EXCLUSIVE" if any(job.ask.is_exclusive for job in on) else ""
+        if any(job.ask.is_exclusive for job in on):
+            return "HOST_EXCLUSIVE"
+        return "HOST_LOCKED" if host.is_locked else ""
 
     def is_released(self, resource: str) -> bool:
         """
@@ -387,18 +394,18 @@ class Model:
         most = self.queues[job.queue].priority_max
         return job.ask.priority if most is None else min(job.ask.priority, most)
 
-    def minute(self) -> int:
+    def is_within(self, window: tuple[int, int]) -> bool:
         """
-        Return the minute of the day.
+        Say whether a window is open.
         """
-        return self.now_us // MINUTE_US % DAY_MINUTES
+        return window[0] <= self.now_us // MINUTE_US % DAY_MINUTES < window[1]
 
     def is_run_open(self, name: str) -> bool:
         """
         Say whether jobs of a queue may run now.
         """
         window = self.queues[name].run_window
-        return window is None or window[0] <= self.minute() < window[1]
+        return window is None or self.is_within(window)
 
     def may_start(self, name: str) -> bool:
         """
@@ -406,7 +413,7 @@ class Model:
         """
         queue = self.queues[name]
         window = queue.dispatch_window
-        is_open = window is None or window[0] <= self.minute() < window[1]
+        is_open = window is None or self.is_within(window)
         return queue.is_active and is_open and self.is_run_open(name)
 
     def run_limit_of(self, job: Job) -> int | None:

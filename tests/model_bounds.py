@@ -147,6 +147,11 @@ def bounds_of(model: Model) -> list[Bound]:
     for path, project in model.projects.items():
         for resource, milli in project.quotas.items():
             found.append(Bound(f"project {path}", resource, milli, under=path))
+    for host in model.hosts.values():
+        if host.user_slots is not None:
+            codes, most = ("HOST_USR_JLIMIT", "HOST_USR_JLIMIT"), host.user_slots * MILLI
+            title = f"host {host.name} by user"
+            found.append(Bound(title, "slots", most, codes, None, None, (host.name,), True))
     return found
 
 

@@ -15,6 +15,7 @@ from domain.arrays import ArraySpec, IndexRange
 from domain.cluster import ClusterSettings
 from domain.commands import (
     CloseWorker,
+    ConfigureWorker,
     DefineGroup,
     DefineLimit,
     DefineProject,
@@ -65,6 +66,7 @@ from domain.reasons import ReasonCode
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal, ValueType
 from domain.users import UserSpec
 from domain.windows import Windows, parse_windows
+from domain.workers import HostSettings
 from projections.scheduling.core import Core
 from projections.scheduling.records import JobRecord
 from projections.scheduling.status import recorded_reasons
@@ -484,6 +486,19 @@ class Pair:
         self.tell((CloseWorker if is_closed else OpenWorker)(worker=host.name))
         host.is_closed = is_closed
 
+    def configure(self, host: Host, **settings: Any) -> None:
+        """
+        Lock a host, shut it at times, or bound what each user may have there; or no longer.
+        """
+        for name, value in settings.items():
+            setattr(host, name, value)
+        found = HostSettings(
+            dispatch_windows=window_of(host.window),
+            user_slots_max=host.user_slots,
+            is_locked=host.is_locked,
+        )
+        self.tell(ConfigureWorker(worker=host.name, settings=found))
+
     def lose(self, host: Host) -> None:
         """
         Lose contact to a host.
@@ -556,7 +571,7 @@ class Pair:
             found = [words for stamped in made if (words := self._decision(stamped))]
             assert expected == found, f"expected {expected}\nfound {found}"
             self._compare_reasons()
-            self.compare()
+            self.compare(is_session=True)
             is_again = self.engine.core.is_cut_short
         self.is_alike = True
 
@@ -638,9 +653,10 @@ class Pair:
 
     # -- what is so at every moment
 
-    def compare(self) -> None:
+    def compare(self, *, is_session: bool = False) -> None:
         """
         Compare the states of jobs, what hosts and shared totals have left, and what bounds charge.
+        That a host's window has opened or closed is noted by the next session.
         """
         model, state = self.model, self.state
         was_alike, self.is_alike = self.is_alike, False
@@ -651,6 +667,8 @@ class Pair:
         assert live == {job.name for job in model.live()}
         for number, host in enumerate(model.hosts.values()):
             expected, found = free_of(model, host), self._free(number, host)
+            if host.window is not None and not is_session:
+                expected["slots"] = found["slots"]
             assert expected == found, f"{host}\nexpected {expected}\nfound {found}"
         for name, shared in model.shared.items():
             charged = sum(

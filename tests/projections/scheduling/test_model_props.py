@@ -493,6 +493,10 @@ class Twice(RuleBasedStateMachine):
         if host.is_closed != is_closed:
             self.pair.close(host, is_closed=is_closed)
 
+    @rule(pick=ANY, is_locked=SELDOM, user_slots=BOUNDS, window=st.none() | WINDOWS)
+    def configure(self, pick: int, **more: Any) -> None:
+        self.pair.configure(self.a_host(pick), **more)
+
     @precondition(lambda self: len(self.pair.model.hosts) < 4)
     @rule(host=HOSTS)
     def one_more_host(self, host: Any) -> None:

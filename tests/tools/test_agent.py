@@ -4,8 +4,10 @@ What an agent tells, in which order, and what it makes of an assignment.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +20,7 @@ from tools.agent import loads, measure
 from tools.agent.agent import Agent, AgentSettings
 from tools.agent.assignments import CannotRun, start_request
 from tools.agent.files import WorkerFiles
+from tools.agent.launcher_link import LauncherLink
 from tools.agent.messages import (
     Attempt,
     AttemptKey,
@@ -385,3 +388,25 @@ def test_a_host_is_described_by_what_the_system_says() -> None:
     assert memory.total_milli > 2**20 * 1000 // 1024
     assert {"type", "model", "ncpus"} == {one.name for one in measure.attributes()}
     assert measure.slots() >= 1
+
+
+def test_a_launcher_that_is_killed_with_something_unread_is_gone_like_any_other(
+    tmp_path: Path,
+) -> None:
+    """
+    The kernel resets such a connection instead of ending it; the agent must start another
+    launcher then, not end.
+    """
+    files = WorkerFiles(tmp_path, "w1")
+    files.directory.mkdir(parents=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(files.launcher_socket))
+    listener.listen()
+
+    async def heard() -> list[FromLauncher]:
+        link = LauncherLink(files)
+        await link.connect()
+        listener.close()
+        return [message async for message in link.messages()]
+
+    assert [] == asyncio.run(heard())

@@ -62,7 +62,11 @@ class LauncherLink:
         Yield what the launcher tells, until the connection breaks.
         """
         while self._streams is not None:
-            line = await self._streams[0].readline()
+            try:
+                line = await self._streams[0].readline()
+            except ConnectionError:
+                # A launcher that is killed with something unread resets the connection.
+                line = b""
             if not line.endswith(b"\n"):
                 self.close()
                 return

@@ -29,6 +29,7 @@ from store.embedded.settings import Settings
 from store.info import found_log
 from store.snapshots import Snapshot
 from store.transfer import (
+    HEADER_MAX,
     LINE_MAX,
     SNAPSHOT_BEGINS,
     RecordedEvent,
@@ -258,7 +259,7 @@ class Recording:
             self._offsets = array("Q")
             self._places: list[_Place] = []
             with self._plain.open("rb") as file:
-                line = file.readline(LINE_MAX)
+                line = file.readline(HEADER_MAX)
                 self.header = read_header_line(line)
                 self._look(file, len(line))
         except BaseException:

@@ -45,6 +45,8 @@ Kind = TypeVar("Kind", str, int, bool)
 RECORDING_FORMAT = 1
 LINE_MAX = 1 << 30
 """No line is longer: a snapshot is one line."""
+HEADER_MAX = 64 << 10
+"""No first line is longer: a file that isn't ours is told by it, whatever it unpacks to."""
 
 ANONYMISED = "anonymised-"
 """
@@ -282,7 +284,7 @@ def import_log(source: Path, directory: Path) -> RecordingHeader:
     shutil.rmtree(building, ignore_errors=True)
     try:
         with opened(source) as file:
-            header = read_header_line(file.readline(LINE_MAX))
+            header = read_header_line(file.readline(HEADER_MAX))
             has_no_log = header.log_id.startswith(ANONYMISED) and header.events is not None
             if header.first_position != 1 or not (header.head_digest or has_no_log):
                 rule = (

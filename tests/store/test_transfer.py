@@ -5,9 +5,11 @@ Export and import are exact inverses, and a damaged file gives no log at all.
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -182,3 +184,23 @@ def test_what_can_not_be_written_is_told_by_the_name_that_was_given(
     assert ".new" not in told.value.text()
     with pytest.raises(NotFound, match="directory that is there"):
         export_log(directory, tmp_path / "none" / "x.jsonl")
+
+
+def test_an_import_of_a_bomb_is_refused_by_its_first_line(tmp_path: Path) -> None:
+    """
+    A file of some kilobytes may decompress to anything, and all of it on one line.
+    """
+    bomb = tmp_path / "bomb.jsonl.zst"
+    bomb.write_bytes(zstandard.ZstdCompressor().compress(bytes(256 << 20)))
+    assert bomb.stat().st_size < 64 << 10
+    tracemalloc.start()
+    try:
+        with pytest.raises(Corrupt) as caught:
+            import_log(bomb, tmp_path / "log")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert "foreign" == caught.value.kind
+    assert peak < 8 << 20
+    assert ["bomb.jsonl.zst"] == [path.name for path in tmp_path.iterdir()]

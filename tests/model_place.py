@@ -467,8 +467,9 @@ def _order(part: Part, host: Host, sight: Sight) -> list[int]:
     keys = []
     for key in part.order:
         name = key.removeprefix("-")
-        left = sight.amount(host, name)
-        keys += [name not in host.totals, left if key.startswith("-") else -left]
+        # What a host doesn't have to give it may still report.
+        left = sight.amount(host, name) if name in host.totals else host.load.get(name)
+        keys += [left is None, (left or 0) if key.startswith("-") else -(left or 0)]
     return keys
 
 

@@ -36,7 +36,7 @@ from domain.name_lists import EVERYBODY
 from domain.profiles import ProfileSpec, check_profile_spec
 from domain.projects import parent_of
 from projections.scheduling.handle.answers import NewEvents
-from projections.scheduling.handle.requirements import parsed
+from projections.scheduling.handle.requirements import checked, parsed
 from projections.scheduling.state import State
 
 
@@ -116,6 +116,8 @@ def define_profile(state: State, command: DefineProfile, actor: str) -> NewEvent
     spec: ProfileSpec = command.spec
     if spec.resreq:
         spec = spec.model_copy(update={"requirement": parsed(state, spec.resreq)})
+    elif spec.requirement is not None:
+        checked(state, spec.requirement)
     check_profile_spec(spec)
     if state.stored.profiles.get(command.profile) == spec:
         return []

@@ -32,7 +32,7 @@ def with_requirement(state: State, spec: JobSpec) -> JobSpec:
     """
     if not spec.resreq:
         if spec.requirement is not None and not state.is_known(spec.requirement):
-            _check(state, check(spec.requirement, state.catalogue))
+            checked(state, spec.requirement)
         if spec.requirement is not None:
             _check_tasks(spec, spec.requirement)
         return spec
@@ -54,6 +54,18 @@ def parsed(state: State, texts: tuple[str, ...]) -> Requirement:
     catalogue = state.catalogue
     settings = catalogue.parse_settings(state.settings().memory_unit)
     requirement = check(parse(texts, settings=settings), catalogue, texts=texts)
+    _check(state, requirement)
+    return requirement
+
+
+def checked(state: State, requirement: Requirement) -> Requirement:
+    """
+    Return a requirement that was given parsed, checked against what the cluster has.
+
+    Raises:
+        Refused: It names what nobody has, or asks for what can't be done.
+    """
+    requirement = check(requirement, state.catalogue)
     _check(state, requirement)
     return requirement
 

@@ -37,7 +37,7 @@ from domain.queues import QueueSpec, check_queue
 from domain.resources import check_descriptor
 from domain.thresholds import check_thresholds
 from projections.scheduling.handle.answers import NewEvents
-from projections.scheduling.handle.requirements import parsed, parsed_select
+from projections.scheduling.handle.requirements import checked, parsed, parsed_select
 from projections.scheduling.placement.runner import FRAMEWORK
 from projections.scheduling.state import State
 
@@ -112,8 +112,9 @@ def define_queue(state: State, command: DefineQueue, actor: str) -> NewEvents:
     spec = check_queue(command.spec)
     if spec.resreq:
         spec = spec.model_copy(update={"requirement": parsed(state, spec.resreq)})
-    if spec.thresholds or spec.stop_condition or spec.resume_condition:
-        spec = _with_load_rules(state, spec)
+    elif spec.requirement is not None:
+        checked(state, spec.requirement)
+    spec = _with_load_rules(state, spec)
     if spec.project and state.stored.projects and spec.project not in state.stored.projects:
         raise Refused("project", "must name a project that exists", spec.project)
     known = state.stored.queues.get(command.queue)
@@ -124,7 +125,8 @@ def define_queue(state: State, command: DefineQueue, actor: str) -> NewEvents:
 
 def _with_load_rules(state: State, spec: QueueSpec) -> QueueSpec:
     """
-    Return a queue with what it says of the load of hosts checked.
+    Return a queue with what it says of the load of hosts checked. The texts of its conditions count
+    alone: what was made of others before, or given beside them, was never checked against them.
     """
     return spec.model_copy(
         update={

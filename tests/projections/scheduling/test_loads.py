@@ -12,9 +12,10 @@ from domain.commands.jobs import ResumeJob
 from domain.errors import Refused
 from domain.preemption import OnPreempt
 from domain.resources import ResourceDescriptor
+from domain.resreq.syntax import Name, Primary, simple_requirement
 from domain.thresholds import LoadThreshold
 from domain.workers import HostSettings
-from tests.projections.scheduling.policies import queue
+from tests.projections.scheduling.policies import profile, queue
 from tests.projections.scheduling.preempting import again, queues, running
 from tests.scenario import Scenario
 
@@ -428,3 +429,30 @@ def test_between_the_two_thresholds_nothing_starts(of_queue: bool, scenario: Sce
     scenario.session()
 
     assert "r1m short on h1; it short on h2" == scenario.reasons("A")
+
+
+def test_a_condition_is_what_its_text_says_alone(scenario: Scenario) -> None:
+    """
+    Whoever changes a definition hands back what was made of the old text: a condition whose text is
+    taken away is gone, and one without text, which nobody checked, never counts. It would have
+    ended the scheduler at the next report.
+    """
+    queue(scenario, "polite", stop_condition="r1m > 2", resume_condition="it >= 10")
+    known = scenario.state.stored.queues["polite"].spec
+
+    queue(scenario, "polite", stop_when=known.stop_when, resume_when=known.resume_when)
+
+    spec = scenario.state.stored.queues["polite"].spec
+    assert (None, None) == (spec.stop_when, spec.resume_when)
+
+
+def test_a_requirement_of_a_queue_given_parsed_is_checked(scenario: Scenario) -> None:
+    """
+    As one of a job: what nobody has is refused, however it was said.
+    """
+    nothing = simple_requirement(Primary(select=Name(kind="name", name="nothing")))
+
+    with pytest.raises(Refused, match="no resource nothing"):
+        queue(scenario, "polite", requirement=nothing)
+    with pytest.raises(Refused, match="no resource nothing"):
+        profile(scenario, "polite", requirement=nothing)

@@ -45,7 +45,7 @@ class LiteralFcfs:
         queue = self.view.queue_of(job).spec
         priority, most = queue.priority, queue.user_priority_max
         wish = -job.spec.user_priority if most is None else -min(job.spec.user_priority, most)
-        return (-priority, wish, job.place, job.queue_us, job.number, job.index)
+        return (-priority, wish, *job.position)
 
     def begin_session(self) -> None:
         self.todo = sorted(filter(self.view.is_ready, self.jobs.values()), key=self._key)

@@ -89,10 +89,15 @@ class SwitchJob(Value):
 class MoveJob(Value):
     """
     Ask to put a pending job before or behind its equals.
+
+    Args:
+        among: Whether those are all jobs of its queue and priority, as for an administrator, or
+            only its user's own: then it overtakes those between, which stay as they are.
     """
 
     job_id: JobId
     to: Literal["top", "bottom"]
+    among: Literal["all", "own"] = "all"
 
 
 class ModifyJob(Value):

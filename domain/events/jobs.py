@@ -10,7 +10,7 @@ from pydantic import Field
 
 from domain.allocations import Allocation
 from domain.amounts import Count, TimeUs
-from domain.event import Event
+from domain.event import Event, Value
 from domain.ids import Name
 from domain.jobs import JobSpec, PreExecOf
 from domain.reservations import BackfillReservation
@@ -215,6 +215,22 @@ class JobSwitched(Event):
     queue: Name
 
 
+RANK_MIDDLE: Final = 2**31
+"""The first rank: as many jobs can be put before it as behind it."""
+
+
+class Beside(Value):
+    """
+    Say where a job stands that was moved next to another of its user: right behind where a job of
+    this queue time, number and index is or would be. Of several there the lower ``rank`` is first.
+    """
+
+    queue_us: int
+    number: int
+    index: int
+    rank: Annotated[int, Field(ge=1)] = RANK_MIDDLE
+
+
 class JobMoved(Event):
     """
     Say that a pending job was put before or behind its equals.
@@ -222,10 +238,12 @@ class JobMoved(Event):
     Args:
         place: Its place among jobs of the same queue and priority; new jobs have 0, lower ones come
             first.
+        beside: Where it stands among those of one place, None for where its queue time puts it.
     """
 
     TYPE_CODE: ClassVar[str] = "job.moved"
     place: int
+    beside: Beside | None = None
 
 
 class JobRequeueRequested(Event):

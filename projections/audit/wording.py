@@ -125,6 +125,12 @@ def _reported(event: workers.WorkerReported) -> str:
     return f"reported: free {load}; usage of {jobs_told}"
 
 
+def _moved(event: jobs.JobMoved) -> str:
+    if event.beside is None:
+        return f"moved among its equals, place {event.place}"
+    return "moved beside another job of its user"
+
+
 def _started(event: jobs.JobStarted) -> str:
     return f"attempt {event.attempt} started" + (f" as process {event.pid}" if event.pid else "")
 
@@ -172,7 +178,7 @@ _WORDS: dict[type[Event], Callable[[Any], str]] = {
     jobs.JobEnded: lambda e: f"ended without a worker{_said(e.why)}",
     jobs.JobModified: lambda _: "modified",
     jobs.JobSwitched: lambda e: f"switched to queue {e.queue}",
-    jobs.JobMoved: lambda e: f"moved among its equals, place {e.place}",
+    jobs.JobMoved: _moved,
     jobs.JobRequeueRequested: lambda e: (
         "asked to go back to pending" + (", held" if e.hold else "")
     ),

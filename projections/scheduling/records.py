@@ -12,6 +12,7 @@ from typing import Final
 from domain.allocations import Allocation
 from domain.amounts import Attribute, HostResource
 from domain.cluster import ClusterSettings
+from domain.events.jobs import Beside
 from domain.events.scheduler import PluginVersion
 from domain.groups import GroupSpec
 from domain.job_states import JobState
@@ -51,7 +52,8 @@ class JobRecord:
     """
     Hold one job, from its submission until it is forgotten.
 
-    ``queue_us`` orders equals: it is the submission time until a requeue; ``place`` goes before it.
+    ``queue_us`` orders equals: it is the submission time until a requeue; ``place`` goes before it,
+    and ``beside`` stands instead of it.
     ``actual`` holds what the job was seen to use (host number -> resource -> thousandths). Of
     ``kill_order``, ``suspend_order`` and ``resume_order`` each is the number of an order to the
     job's first host, 0 when none stands. ``requeue_why`` is not "" while the job must go back to
@@ -102,6 +104,7 @@ class JobRecord:
     unknown_us: int = 0
     key: str = ""
     place: int = 0
+    beside: Beside | None = None
     requeues: int = 0
     requeue_why: str = ""
     requeue_hold: bool = False
@@ -125,6 +128,18 @@ class JobRecord:
     ahead_of: str = ""
     borrows: tuple[KeptRun, ...] = ()
     gave_up_us: int | None = None
+
+    @property
+    def position(self) -> tuple[int, ...]:
+        """
+        Return what orders it among jobs of its queue and priority; no two have the same, and which
+        is less is told by what both have.
+        """
+        beside = self.beside
+        if beside is None:
+            return (self.place, self.queue_us, self.number, self.index, 0)
+        stands = (beside.queue_us, beside.number, beside.index, beside.rank)
+        return (self.place, *stands, self.number, self.index)
 
     @property
     def job_id(self) -> str:

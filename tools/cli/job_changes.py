@@ -130,7 +130,8 @@ def changes_of(options: dict[str, Any]) -> Json:
 \b
 Example:
   xce top 12
-It is considered before all other jobs of its queue and priority. Next: xce jobs.
+It is considered before all other jobs of its queue and priority when an
+administrator asks, before your own when you do. Next: xce jobs.
 """)
 @click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
 @dir_option
@@ -146,7 +147,8 @@ def top(directory: Path, job_ids: tuple[str, ...], *, as_json: bool) -> None:
 \b
 Example:
   xce bottom 12
-It is considered after all other jobs of its queue and priority. Next: xce jobs.
+It is considered after all other jobs of its queue and priority when an
+administrator asks, after your own when you do. Next: xce jobs.
 """)
 @click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
 @dir_option

@@ -155,7 +155,8 @@ class CoreActs(CoreDriver):
         self._until(lambda: self._record(job).state in WAITING)
 
     def _move(self, job: str, to: Literal["top", "bottom"], by: str) -> None:
-        self._command(MoveJob(job_id=self.ids[job], to=to), by)
+        among: Literal["all", "own"] = "own" if by == self._record(job).spec.user else "all"
+        self._command(MoveJob(job_id=self.ids[job], to=to, among=among), by)
 
     def _modify(self, job: str, value: object, by: str) -> None:
         changes = mapping_of(value)

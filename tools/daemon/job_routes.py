@@ -264,12 +264,19 @@ async def modify(api: Api, http: HttpRequest, caller: Caller) -> Reply:
 
 def move_job(to: Literal["top", "bottom"]) -> Handler:
     """
-    Return a handler that puts a pending job before or behind its equals.
+    Return a handler that puts a pending job before or behind its equals: an operator's all of its
+    queue and priority, a user's those of their own.
     """
 
     async def handler(api: Api, http: HttpRequest, caller: Caller) -> Reply:
         return await _changed(
-            api, http, caller, "MoveJob", lambda job_id, _: MoveJob(job_id=job_id, to=to)
+            api,
+            http,
+            caller,
+            "MoveJob",
+            lambda job_id, _: MoveJob(
+                job_id=job_id, to=to, among="all" if caller.is_operator else "own"
+            ),
         )
 
     handler.__doc__ = f"Put a pending job to the {to} of its equals."

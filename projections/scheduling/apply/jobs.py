@@ -356,7 +356,7 @@ def requeued(state: State, stamped: Stamped, event: JobRequeued) -> None:
     state.kills.pop(stamped.stream, None)
     move(state, job, JobState.PEND, now_us)
     if not event.to_top:
-        job.queue_us = now_us
+        job.queue_us, job.beside = now_us, None
     job.allocation = None
     job.requeues += 1
     job.requeue_why, job.requeue_hold = "", False
@@ -392,7 +392,7 @@ def switched(state: State, stamped: Stamped, event: JobSwitched) -> None:
     job = state.stored.jobs[stamped.stream]
     job.fresh = "JOB_SWITCH"
     if job.state in WAITING:
-        job.queue_us, job.place = stamped.time_us, 0
+        job.queue_us, job.place, job.beside = stamped.time_us, 0, None
     _change(state, stamped, job, job.spec.model_copy(update={"queue": event.queue}))
 
 
@@ -447,7 +447,7 @@ def moved(state: State, stamped: Stamped, event: JobMoved) -> None:
     Put a pending job at another place among its equals.
     """
     job = state.stored.jobs[stamped.stream]
-    job.place = event.place
+    job.place, job.beside = event.place, event.beside
     if job.state is JobState.PEND and job.stream not in state.unready:
         state.picker.on_job_update(job)
 

@@ -21,6 +21,7 @@ from domain.commands.jobs import (
 from domain.dependency import JobRef, bind, parse_dependency
 from domain.errors import Conflict, Refused
 from domain.events.jobs import (
+    Beside,
     JobHeld,
     JobHoldLifted,
     JobKillRequested,
@@ -264,21 +265,48 @@ def switch(state: State, command: SwitchJob, actor: str) -> NewEvents:
 
 def move(state: State, command: MoveJob, actor: str) -> NewEvents:
     """
-    Put a pending job before or behind all jobs of its queue and priority that wait.
+    Put a pending job before or behind all jobs of its queue and priority that wait, or only those
+    of its user; then nothing changes when it is there already.
     """
     job = state.job(command.job_id)
     if job.state is not JobState.PEND:
         raise Refused("job_id", "must be pending to be moved", f"{job.job_id} is {job.state.value}")
-    places = [
-        other.place
+    is_top = command.to == "top"
+    equals = [
+        other
         for other in state.stored.jobs.values()
         if other.state is JobState.PEND
         and other is not job
         and other.spec.queue == job.spec.queue
         and other.spec.user_priority == job.spec.user_priority
     ]
-    place = min(places, default=1) - 1 if command.to == "top" else max(places, default=-1) + 1
+    if command.among == "own":
+        own = [one for one in equals if one.spec.user == job.spec.user]
+        moved = _beside_own(job, own, is_top=is_top)
+        return [] if moved is None else [(job.stream, moved)]
+    places = [other.place for other in equals]
+    place = min(places, default=1) - 1 if is_top else max(places, default=-1) + 1
     return [(job.stream, JobMoved(place=place))]
+
+
+def _beside_own(job: JobRecord, own: list[JobRecord], *, is_top: bool) -> JobMoved | None:
+    """
+    Return how a job comes right before the first of its user's own that wait, or right behind the
+    last, without another's job between; None when it is before or behind them all.
+    """
+    if not own:
+        return None
+    outer = (min if is_top else max)(own, key=lambda one: one.position)
+    if (job.position < outer.position) is is_top:
+        return None
+    stands = outer.beside
+    if stands is not None:
+        stands = stands.but(rank=stands.rank + (-1 if is_top else 1))
+    else:
+        # Right before a job is right behind where one of the index before it would be.
+        index = outer.index - is_top
+        stands = Beside(queue_us=outer.queue_us, number=outer.number, index=index)
+    return JobMoved(place=outer.place, beside=stands)
 
 
 CHANGEABLE_WHEN_STARTED: Final = frozenset({"run_limit_us", "limits", "rerunnable", "name"})

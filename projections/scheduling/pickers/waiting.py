@@ -1,6 +1,7 @@
 """
 Keep the jobs that wait in the one order that all pickers have: queue priority (high first), job
-priority (high first), place (as moved by top and bottom), queue time, job number, array index.
+priority (high first), place (as moved by top and bottom), queue time, job number, array index. A
+job that its user moved stands beside another one of theirs instead.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ Proof = tuple[str, str, int]
 
 NAMES = ("queue_priority", "job_priority", "place", "queue_us", "job", "index")
 """What the parts of a key are; of the first two the high ones come first."""
+NAMES_BESIDE = (*NAMES[:3], "beside_queue_us", "beside_job", "beside_index", "rank", "job", "index")
+"""The same of a job that was moved beside another of its user."""
 
 UNKNOWN = -1
 NO_PROOF: Proof = ("", "", -1)
@@ -30,7 +33,7 @@ def key_of(view: PickerView, job: JobRecord) -> Key:
     queue, wish = view.queue_of(job).spec, job.spec.user_priority
     if queue.user_priority_max is not None:
         wish = min(wish, queue.user_priority_max)
-    return (-queue.priority, -wish, job.place, job.queue_us, job.number, job.index)
+    return (-queue.priority, -wish, *job.position)
 
 
 def named_keys(view: PickerView, job: JobRecord) -> list[tuple[str, int | str]]:
@@ -38,7 +41,9 @@ def named_keys(view: PickerView, job: JobRecord) -> list[tuple[str, int | str]]:
     Return the same by name, as it is told to people.
     """
     priority, wish, *rest = key_of(view, job)
-    return list(zip(NAMES, (-priority, -wish, *rest), strict=True))
+    if job.beside is None:
+        return list(zip(NAMES, (-priority, -wish, *rest[:-1]), strict=True))
+    return list(zip(NAMES_BESIDE, (-priority, -wish, *rest), strict=True))
 
 
 def proof_of(view: PickerView, job: JobRecord) -> Proof:

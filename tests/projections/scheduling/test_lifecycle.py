@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from domain.amounts import MEM, Amount
 from domain.arrays import ArraySpec, IndexRange
@@ -521,6 +523,61 @@ def test_top_and_bottom_move_a_job_among_its_equals(scenario: Scenario) -> None:
     order = [words.split()[0] for words in scenario.session()]
 
     assert ["C", "B", "D", "A"] == order
+
+
+def test_a_user_moves_a_job_among_their_own_alone(scenario: Scenario) -> None:
+    """
+    It comes right before the first of its user's own, or right behind the last; what other people
+    have before those stays there.
+    """
+    scenario.hosts("h1 slots=9")
+    scenario.jobs("A user=bob", "B user=ann", "C user=bob", "D user=ann", "E user=bob")
+    scenario.command(MoveJob(job_id="4", to="top", among="own"))
+    scenario.command(MoveJob(job_id="1", to="bottom", among="own"))
+
+    order = [words.split()[0] for words in scenario.session()]
+
+    assert ["D", "B", "C", "E", "A"] == order
+
+
+@given(
+    users=st.lists(st.sampled_from("abc"), min_size=1, max_size=7),
+    moves=st.lists(
+        st.tuples(
+            st.integers(0, 6), st.sampled_from(["top", "bottom"]), st.sampled_from(["all", "own"])
+        ),
+        max_size=12,
+    ),
+)
+def test_moves_put_jobs_where_a_plain_list_has_them(users, moves) -> None:
+    """
+    Whatever was moved before, an insertion is right beside the outermost of the jobs meant.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=9")
+    scenario.jobs(*(f"J{number} user={user}" for number, user in enumerate(users)))
+    plain = list(range(len(users)))
+    for moved, to, among in moves:
+        if moved >= len(users):
+            continue
+        scenario.command(
+            MoveJob.model_validate({"job_id": str(moved + 1), "to": to, "among": among})
+        )
+        meant = [
+            place
+            for place, job in enumerate(plain)
+            if job != moved and (among == "all" or users[job] == users[moved])
+        ]
+        here = plain.index(moved)
+        if not meant or (to == "top" and here < meant[0]) or (to == "bottom" and here > meant[-1]):
+            continue
+        beside = plain[meant[0] if to == "top" else meant[-1]]
+        plain.remove(moved)
+        plain.insert(plain.index(beside) + (to == "bottom"), moved)
+
+    order = [words.split()[0] for words in scenario.session()]
+
+    assert [f"J{job}" for job in plain] == order
 
 
 def test_a_modified_job_is_considered_anew(scenario: Scenario) -> None:

@@ -232,13 +232,14 @@ def _instead(reading: Reading, job: Row, at: int) -> tuple[int, tuple[str, ...]]
     last = at if until is None else min(at, until - 1)
     values = (job["submit_position"], last, job["job_id"])
     where = "dispatch_position > ? AND dispatch_position <= ? AND job_id <> ?"
-    count = int(reading.value(f"SELECT count(*) FROM attempts WHERE {where}", values) or 0)
+    # A job that started again and again is still one job.
+    count = reading.value(f"SELECT count(DISTINCT job_id) FROM attempts WHERE {where}", values)
     rows = reading.rows(
-        f"SELECT job_id FROM attempts WHERE {where} ORDER BY dispatch_position DESC LIMIT "
-        f"{NAMED_MAX}",
+        f"SELECT job_id FROM attempts WHERE {where} GROUP BY job_id "
+        f"ORDER BY max(dispatch_position) DESC LIMIT {NAMED_MAX}",
         values,
     )
-    return count, tuple(row["job_id"] for row in rows)
+    return int(count or 0), tuple(row["job_id"] for row in rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,6 +185,7 @@ def test_snapshots_are_listed_checked_pinned_and_pruned(place: Path, capsys) -> 
     assert 0 == run(["snapshot", "check", log])
     assert 0 == run(["snapshot", "pin", log, "4604"])
     assert 1 == run(["snapshot", "pin", log, "17"])
+    assert "POSITION: must be that of a snapshot (given: 17)" in capsys.readouterr().err
     next((place / "cluster" / "snapshots").glob("*.snapshot")).write_bytes(b"rubbish")
     capsys.readouterr()
     assert 0 == run(["snapshot", "list", log, "--json"])

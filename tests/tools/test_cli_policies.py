@@ -132,10 +132,15 @@ def test_a_live_cluster_keeps_to_a_limit_until_it_is_removed(tmp_path):
         live.run("remove", "limit", "l1")
         live.wait_state(second, "RUN")
         live.run("kill", first, second)
+        empty = live.run("define", "limit", "l2")
+        assert 2 == empty.returncode
+        assert "xce define limit l2 slots=8." in empty.stderr
         host = json.loads(live.run("hosts", "--json").stdout)["hosts"][0]["host"]
         live.run("define", "host", host, "thresholds=mem=900TB")
         third = live.submit("--", harness.program("true"))
         assert "load index mem is beyond its threshold" in live.run("why", third).stdout
-        assert "busy" in live.run("hosts").stdout
+        shown = live.run("hosts").stdout
+        assert "busy" in shown
+        assert "load beyond its threshold: mem" in shown
         live.run("define", "host", host, "thresholds=")
         live.wait_state(third, "DONE")

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from domain.arrays import ArraySpec, IndexRange
-from domain.commands import DefineLimit, KillJob, MoveJob
+from domain.commands import DefineLimit, KillJob, MoveJob, RequeueJob, StopJob
 from domain.limits import LimitAmount, LimitSpec
 from domain.units import show_time
 from store.log import EventLog
@@ -243,6 +243,70 @@ def test_a_held_job_says_so(life, ask, tmp_path):
     life.hold("low")
 
     assert "is held" in ask(written(life, tmp_path), life.ids["low"])
+
+
+def test_what_its_user_has_it_wait_for_is_named(life, ask, tmp_path):
+    """
+    Which jobs and which moment: "a dependency" and "a start time" answer nobody's question. The
+    reason stands there once.
+    """
+    begin_us = life.now_us + 3_600_000_000
+    life.submit("later", begin_us=begin_us)
+    life.submit("after", dependency_text=f"done({life.ids['A']})")
+    life.session()
+    directory = written(life, tmp_path)
+
+    later, after = (ask(directory, life.ids[name]) for name in ("later", "after"))
+
+    assert f"Not before   {show_time(begin_us)}" in later
+    assert 1 == later.count("it has a start time in the future")
+    assert f"Waits for    done({life.ids['A']})" in after
+    assert 1 == after.count("its dependency isn't satisfied yet")
+
+
+def test_a_stopped_job_does_not_run(life, ask, tmp_path):
+    """
+    Whoever asks why nothing comes of a job must not read that it runs.
+    """
+    directory = written(life, tmp_path / "before")
+    assert "it runs on h1." in ask(directory, life.ids["A"])
+    life.command(StopJob(job_id=life.ids["A"]))
+    life.session()
+    life.suspended("A")
+
+    shown = ask(written(life, tmp_path / "after"), life.ids["A"])
+
+    assert "runs" not in shown.splitlines()[0]
+    assert "it has started on h1" in shown
+
+
+def test_a_job_that_started_at_once_waited_for_nothing(life, ask, tmp_path):
+    """
+    That it was new when it came is no reason that anybody can do something about.
+    """
+    shown = ask(written(life, tmp_path), life.ids["A"])
+
+    assert "Waited       0.000 s\n" in shown
+    assert "not yet considered" not in shown
+
+
+def test_a_job_that_started_twice_ran_instead_once(life, ask, tmp_path):
+    """
+    It is jobs that are counted and named, not their attempts.
+    """
+    life.finish("A")
+    life.session()
+    life.start("urgent")
+    life.command(RequeueJob(job_id=life.ids["urgent"]))
+    life.finish("urgent", exit_code=1)
+    life.session()
+    life.session()
+    assert 2 == life.job("urgent").attempt
+
+    found = told(ask, written(life, tmp_path), life.ids["huge"])
+
+    assert life.ids["urgent"] in found["instead"]
+    assert found["dispatched_instead"] == len(found["instead"]) == len(set(found["instead"]))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from domain.errors import Conflict
+from domain.errors import Conflict, NotFound
 from store.info import log_directory
 from store.lock import is_held, read_holder
 from store.log import EventLog
@@ -135,8 +135,11 @@ def snapshot_pin(log: Path, position: int, *, off: bool) -> int:
         log_id = opened.log_id
     store = SnapshotStore(snapshot_directory(log), log_id=log_id)
     changed = store.pin(position, is_pinned=not off)
+    if not changed:
+        rule = "must be that of a snapshot"
+        raise NotFound("POSITION", rule, position, hint=f"List them: xce snapshot list {log}.")
     click.echo(f"{counted(len(changed), 'snapshot')} {'let go' if off else 'pinned'}.")
-    return 0 if changed else 1
+    return 0
 
 
 COMMANDS = (snapshot_make, snapshot_check, snapshot_prune, snapshot_pin)

@@ -23,7 +23,7 @@ from domain.units import MemoryUnit, parse_memory_milli, parse_milli, show_memor
 from domain.windows import parse_windows
 from tools.cli.client import Client, Json
 from tools.cli.options import columns_option, dir_option, json_option
-from tools.cli.output import chosen, say, say_json, table
+from tools.cli.output import chosen, note, say, say_json, table
 
 DEFINED = ("queue", "resource", "user", "group", "project", "limit", "profile", "host")
 REMOVED = ("queue", "user", "group", "project", "limit", "profile")
@@ -143,6 +143,7 @@ Examples:
 A new queue must have a priority, a new limit at least one amount (slots=8); all else has a default.
 Beyond the first bound of a threshold nothing starts, beyond the second running jobs are stopped.
 What is defined already is changed only in the fields that are said; --new begins afresh.
+What is defined: xce audit sql "SELECT kind, name, content FROM definitions WHERE NOT is_removed"
 """
 )
 @click.option("--new", "is_new", is_flag=True, help="Begin afresh, whatever is defined now.")
@@ -160,6 +161,9 @@ def define(
     client = Client(directory)
     known: Json = client.get("/v1/definitions")["definitions"][kind]
     spec = definition_of(kind, {} if is_new else known.get(name, {}), fields)
+    if kind == "limit" and not spec.get("amounts"):
+        hint = f"For example: xce define limit {name} slots=8."
+        raise Refused("FIELD=VALUE", "must give a limit at least one amount", hint=hint)
     if kind == "resource":
         body: Json = {"descriptor": {**spec, "name": name}}
     elif kind == "host":
@@ -216,6 +220,8 @@ def limits(directory: Path, columns: str | None, *, as_json: bool) -> None:
     answer = Client(directory).get("/v1/limits")
     if as_json:
         say_json(answer)
+    elif not answer["limits"]:
+        note("Nothing that a limit counts is in use.")
     else:
         rows = [[row[column] for column in wanted] for row in map(_row, answer["limits"])]
         table([HEADS[column] for column in wanted], rows, numbers="USED MOST")

@@ -308,12 +308,13 @@ def _show(run: Run) -> None:
         note(f"xce: {name}: {count:,}")
     for line in run.workload.malformed_lines:
         note(f"xce: line {line.line_number} is left out: {line.rule}")
-    makespan = show_duration(figures.makespan_us)
+    makespan_us = figures.makespan_us
+    is_long = makespan_us is not None and makespan_us >= 60 * US
     rows = (
         ("mean wait", plain["mean_wait_s"], "s"),
         ("mean bounded slowdown", plain["mean_bounded_slowdown"], ""),
         ("utilisation", plain["utilisation"], ""),
-        ("makespan", plain["makespan_s"], f"s ({makespan})"),
+        ("makespan", plain["makespan_s"], f"s ({show_duration(makespan_us)})" if is_long else "s"),
         ("sum of starts", plain["sum_starts_s"], "s of the trace"),
         ("sessions", plain["sessions"], ""),
         ("events kept", plain["events"], f"({show_kib(run.log_bytes // 1024)} of log)"),

@@ -32,9 +32,7 @@ def show(moment: Moment, *, is_now: bool) -> None:
             say(f"{'' if number else 'Promises':<13}{line}")
         _show_place(moment)
     elif moment.waits:
-        from projections.audit.times import seconds
-
-        say(f"Waited       {seconds(moment.waited_us())} s, at last: {moment.waits[-1].reasons}")
+        _show_wait(moment)
     if moment.placement is not None:
         _show_placement(moment.placement)
     told = moment.told
@@ -61,10 +59,21 @@ def _headline(moment: Moment, *, is_now: bool) -> str:
     return f"{start} waits: it can start, but not {'now' if is_now else 'then'}."
 
 
+def _show_wait(moment: Moment) -> None:
+    from projections.audit.times import seconds
+
+    waited_us = moment.waited_us()
+    # What starts at once has only been new: that kept it back from nothing.
+    last = f", at last: {moment.waits[-1].reasons}" if waited_us else ""
+    say(f"Waited       {seconds(waited_us)} s{last}")
+
+
 def _show_reasons(moment: Moment) -> None:
     say(f"Main reason  {moment.code}: {moment.summary}")
     for shortage in () if moment.queue_reason else moment.told.shortages:
-        say(f"             {shortage.words()}")
+        if shortage.words() != moment.summary:
+            say(f"             {shortage.words()}")
+    _show_conditions(moment)
     proved_by = moment.state_says["proved_by"]
     if proved_by not in ("", moment.told.job_id):
         say(f"             as found for job {proved_by}, which asks for the same")
@@ -77,6 +86,21 @@ def _show_reasons(moment: Moment) -> None:
         slots = moment.slots()
         more = f"; all hosts together have {counted(slots, 'slot')}" if least > slots else ""
         say(f"It asks for  {', '.join(filter(None, (tasks, request.resreq)))}{more}")
+
+
+def _show_conditions(moment: Moment) -> None:
+    """
+    Show for what its user has it wait: other jobs, and a moment.
+    """
+    from projections.audit.times import moment as shown
+
+    if moment.job is None:
+        return
+    spec = moment.job.spec
+    if spec.dependency_text:
+        say(f"Waits for    {spec.dependency_text}")
+    if spec.begin_us is not None:
+        say(f"Not before   {shown(spec.begin_us)}")
 
 
 def _limit_words(budget: BudgetUse) -> str:

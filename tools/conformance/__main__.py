@@ -16,12 +16,15 @@ import argparse
 import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from domain.errors import Refused
 from tools.conformance import allocator_cases, picker_cases
-from tools.conformance.vectors import Outcome, load, run_all
+
+if TYPE_CHECKING:
+    from tools.conformance.vectors import Outcome
 
 PROBLEMS_OF: Final[dict[str, Callable[[Any], list[str]]]] = {
     "picker": picker_cases.problems_of,
@@ -36,6 +39,19 @@ def main(arguments: list[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     if "plugin" in asked:
         return _try_plugin(asked.kind, asked.plugin)
+    return _run_vectors(asked)
+
+
+def _run_vectors(asked: argparse.Namespace) -> int:
+    """
+    Run the vectors of a file and return the exit status.
+    """
+    # Vectors are YAML, which an installation for use can't read: plug-ins are tried without.
+    if find_spec("yaml") is None:
+        sys.stderr.write("reading vectors needs PyYAML: python -m pip install pyyaml\n")
+        return Refused.exit_status
+    from tools.conformance.vectors import load, run_all
+
     try:
         vectors = load(asked.file)
     except Refused as refused:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from domain.job_states import ENDED, JobState
 from domain.jobs import Program
@@ -234,6 +235,14 @@ def _verdict(state: State, job: JobRecord) -> str:
     return verdict_words(job.state, hosts, job.exit_code, job.signal, job.why)
 
 
+_LIVE_WORDS: Final[dict[str, str]] = {
+    JobState.USUSP: "it has started on {hosts} and is stopped until xce resume.",
+    JobState.SSUSP: "it has started on {hosts}, and the scheduler has stopped it for a while.",
+    JobState.UNKWN: "it has started on {hosts}, and nothing is heard from there.",
+}
+"""What is said of started jobs that aren't known to run."""
+
+
 def verdict_words(
     state: str, hosts: Sequence[str], exit_code: int | None, signal: int | None, why: str
 ) -> str:
@@ -243,7 +252,7 @@ def verdict_words(
     if state == JobState.DONE:
         return f"it ran on {', '.join(hosts)} and ended well."
     if state != JobState.EXIT:
-        return f"it runs on {', '.join(hosts)}."
+        return _LIVE_WORDS.get(state, "it runs on {hosts}.").format(hosts=", ".join(hosts))
     if signal is not None:
         how = f"signal {signal} ended it"
     elif exit_code is not None:
@@ -291,8 +300,8 @@ def _jobs_on(state: State) -> Counter[int]:
 def _host(state: State, worker: WorkerRecord, job_count: int) -> dict[str, object]:
     return {
         "host": worker.name,
-        "status": _status(state, worker, job_count),
-        "why": AWAITED if worker.is_awaited else worker.closed_why if worker.closed else "",
+        "status": (status := _status(state, worker, job_count)),
+        "why": _why_no_jobs(state, worker, status),
         "slots": worker.slots,
         "slots_used": int(state.capacity.used[worker.number]),
         "jobs": job_count,
@@ -302,6 +311,20 @@ def _host(state: State, worker: WorkerRecord, job_count: int) -> dict[str, objec
         "joined_us": worker.joined_us,
         "report_us": worker.report_us,
     }
+
+
+def _why_no_jobs(state: State, worker: WorkerRecord, status: str) -> str:
+    """
+    Return more than the status tells of why a host takes no jobs, "" when there is nothing to tell.
+    """
+    if worker.is_awaited:
+        return AWAITED
+    if worker.closed:
+        return worker.closed_why
+    if status != "busy":
+        return ""
+    over = [one.index for one in worker.settings.thresholds if not state.is_light(worker, one)]
+    return f"load beyond its threshold: {', '.join(over)}"
 
 
 def _status(state: State, worker: WorkerRecord, job_count: int) -> str:

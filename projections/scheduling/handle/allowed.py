@@ -10,7 +10,8 @@ from domain.errors import Denied, Refused
 from domain.job_states import JobState
 from domain.jobs import JobSpec
 from domain.reasons import PendReason, ReasonCode
-from domain.units import show_milli
+from domain.resreq.settings import MEMORY_NAMES
+from domain.units import show_memory, show_milli
 from projections.scheduling.budgets import LIMIT_RANK, QUEUE_RANK
 from projections.scheduling.records import JobRecord
 from projections.scheduling.rights import right_lost
@@ -67,7 +68,8 @@ def _check_limits(state: State, trial: JobRecord) -> None:
 def _over(reason: PendReason) -> Refused:
     field = "tasks" if reason.resource in ("slots", "tasks") else reason.resource
     rule = f"is more than {reason.detail} ever allows of {reason.resource}"
-    return Refused(field, rule, show_milli(reason.requested_milli))
+    show = show_memory if reason.resource in MEMORY_NAMES else show_milli
+    return Refused(field, rule, show(reason.requested_milli))
 
 
 def _as_record(spec: JobSpec) -> JobRecord:

@@ -420,6 +420,18 @@ def test_more_than_a_limit_ever_allows_is_refused_and_names_it(scenario: Scenari
     assert "l1 ever allows of slots" in refused.value.rule
 
 
+def test_memory_that_a_limit_never_allows_is_told_with_its_unit(scenario: Scenario) -> None:
+    """
+    Nobody asks for memory in thousandths of a KiB.
+    """
+    limit(scenario, "l1", users="alice", mem=1024)
+
+    with pytest.raises(Refused) as refused:
+        scenario.submit("A", resreq=("rusage[mem=2000]",))
+
+    assert ("mem", "2000MB") == (refused.value.field, refused.value.value)
+
+
 def test_a_limit_of_nothing_is_a_brake_and_refuses_nobody(scenario: Scenario) -> None:
     """
     An administrator who sets 0 wants jobs to wait.

@@ -4,6 +4,8 @@ The cases for other people's pickers and allocators, run on our own and on some 
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -49,6 +51,21 @@ def test_our_allocators_pass_the_cases(make: Callable[[], Any]) -> None:
     What we ask of others holds for our own.
     """
     assert [] == allocator_cases.problems_of(make)
+
+
+def test_plug_ins_are_tried_where_no_vectors_can_be_read() -> None:
+    """
+    An installation for use has no YAML: whoever writes a picker has just that.
+    """
+    picker = "projections.scheduling.pickers.fcfs:StrictFcfs"
+    code = (
+        "import sys; sys.modules['yaml'] = None; from tools.conformance.__main__ import main;"
+        f"sys.exit(main(['picker', {picker!r}]))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (0, "") == (done.returncode, done.stderr)
 
 
 @pytest.mark.parametrize("make", OURS)

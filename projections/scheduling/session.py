@@ -110,6 +110,7 @@ class Session:
             self._gathering().give_up()
         self._try_all()
         if self._left <= 0:
+            state.keep_back_still(became_ready)
             return False
         if state.victims:
             Resumption(state, self._decided).let_go_on()

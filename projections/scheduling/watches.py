@@ -6,7 +6,7 @@ All are derived. They say what a session must look at, so that its work grows wi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Final
 
@@ -15,6 +15,7 @@ from domain.effective import values_of
 from domain.ids import job_stream_of
 from domain.job_states import ENDED, LIVE, WAITING, JobState
 from domain.jobs import ExitRules, JobSpec
+from domain.reasons import ReasonCode
 from domain.resreq.syntax import Requirement
 from projections.scheduling.alternatives import delays_of
 from projections.scheduling.pickers.protocol import JobPicker, Planner
@@ -23,6 +24,16 @@ from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
 from projections.scheduling.run_ends import RunEnds
 
 NO_RULES: Final = ExitRules()
+KEPT_BACK: Final = frozenset(
+    f"reason={code.value}"
+    for code in (
+        ReasonCode.JOB_START_TIME,
+        ReasonCode.JOB_DEPEND,
+        ReasonCode.JOB_DEP_INVALID,
+        ReasonCode.JOB_DELAY_SCHED,
+    )
+)
+"""The sets of reasons of jobs that aren't ready."""
 
 
 class Watches(RunEnds):
@@ -89,6 +100,7 @@ class Watches(RunEnds):
             if job.state is JobState.PEND:
                 self.waiting += 1
                 self.check_readiness(job)
+                self.keep_back_still((job,))
             elif job.state is JobState.PSUSP:
                 self.set_waiting_timers(job)
             elif job.state in LIVE:
@@ -104,6 +116,16 @@ class Watches(RunEnds):
         for worker in self.stored.workers.values():
             if worker.unreachable_us is not None:
                 self.lost_hosts[worker.name] = worker
+
+    def keep_back_still(self, jobs: Iterable[JobRecord]) -> None:
+        """
+        Have the next session look at those pending jobs of which the last that was said is what
+        keeps them from being tried: when they are ready and aren't tried, that must be said.
+        """
+        for job in jobs:
+            kept = self.stored.reason_sets.get(job.reason_set)
+            if job.state is JobState.PEND and kept is not None and kept.fingerprint in KEPT_BACK:
+                self.unready[job.stream] = self.unchecked[job.stream] = job
 
     def _index_kept(self, job: JobRecord) -> None:
         if job.keeps is not None:

@@ -657,3 +657,38 @@ def test_a_queue_that_no_longer_lets_new_jobs_wait_has_them_considered(scenario:
     scenario.pass_time(10)
     scenario.session()
     assert "RUN" == scenario.states()["B"]
+
+
+@pytest.mark.parametrize("most", [1, 10_000])
+@pytest.mark.parametrize("how", ["begin", "delay"])
+def test_a_core_restored_while_a_job_is_kept_back_says_that_it_no_longer_is(
+    how: str, most: int
+) -> None:
+    """
+    Behind a job that holds it back it isn't tried when it becomes ready: its reason is all that is
+    decided of it, after a restart as without one, and where a session ends in the middle.
+    """
+    delay_us = 100 * SECOND_US if how == "delay" else 0
+    begin_us = 50 * SECOND_US if how == "begin" else None
+    scenario = Scenario(some_settings(picker="strict_fcfs", session_max_decisions=most))
+    scenario.hosts("h1 slots=1")
+    scenario.command(
+        DefineQueue(queue="late", spec=QueueSpec(priority=30, new_job_delay_us=delay_us))
+    )
+    scenario.submit("running")
+    scenario.submit("blocker")
+    scenario.submit("kept", queue="late", begin_us=begin_us)
+    for _ in range(9):
+        scenario.session()
+    assert scenario.reasons("kept") in {"JOB_START_TIME", "JOB_DELAY_SCHED"}
+    scenario.command(DefineQueue(queue="late", spec=QueueSpec(priority=30)))
+    scenario.pass_time(60)
+
+    for _ in range(4):
+        restored = again(scenario)
+        made = restored.session(scenario.now_us)
+        scenario.session()
+        assert made == scenario.log[len(scenario.log) - len(made) :]
+        assert restored.snapshot() == scenario.core.snapshot()
+
+    assert "JOB_NEW" == scenario.reasons("kept")

@@ -322,6 +322,9 @@ def modify(state: State, command: ModifyJob, actor: str) -> NewEvents:
     old, new = job.spec, command.spec
     if old.resreq != new.resreq:
         new = new.model_copy(update={"requirement": None})
+    if old.dependency_text and not new.dependency_text:
+        # What the text said goes with it. A job that never had one keeps what it was given.
+        new = new.model_copy(update={"dependency": None})
     new = with_requirement(state, new)
     changed = [name for name in type(new).model_fields if getattr(old, name) != getattr(new, name)]
     changed = [name for name in changed if name != "dependency"]

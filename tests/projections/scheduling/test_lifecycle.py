@@ -120,6 +120,24 @@ def test_a_child_waits_for_its_parent(scenario: Scenario) -> None:
     assert ["B dispatched: h1*1"] == scenario.session()
 
 
+def test_a_dependency_that_is_taken_away_holds_nobody_back(scenario: Scenario) -> None:
+    """
+    Also one that could never come true: nothing of it stays behind the text.
+    """
+    scenario.hosts("h1 slots=9")
+    scenario.jobs("A")
+    scenario.submit("B", dependency_text="done(1)")
+    scenario.session()
+    scenario.finish("A", exit_code=1)
+    assert ["B pended: never: JOB_DEP_INVALID"] == scenario.session()
+
+    spec = scenario.job("B").spec.model_copy(update={"dependency_text": ""})
+    scenario.command(ModifyJob(job_id=scenario.ids["B"], spec=spec))
+
+    assert scenario.job("B").spec.dependency is None
+    assert ["B dispatched: h1*1"] == scenario.session()
+
+
 def test_a_dependency_that_can_never_come_true_says_never(scenario: Scenario) -> None:
     """
     done(A) after A failed waits for ever, and says so.

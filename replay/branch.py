@@ -173,7 +173,12 @@ class Branch:
         if state.stored.cluster is not None:
             changes.cluster(state.stored.cluster)
         for queue in state.stored.queues.values():
-            changes.queue(queue.name, queue.spec)
+            spec = changes.queue(queue.name, queue.spec)
+            if spec != queue.spec:
+                # Its picker may be one that the branch alone knows; that was checked above.
+                spec = spec.model_copy(update={"picker": ""})
+                command = DefineQueue(queue=queue.name, spec=spec)
+                self._core.handle(command, actor="", now_us=self._now_us)
         for one in changes.added:
             if one.time_us < self._now_us:
                 rule = f"must not be before the branch begins ({self._now_us})"
@@ -253,7 +258,8 @@ class Branch:
             self._accept(DefineCluster(settings=changes.cluster(stored.cluster)))
         for queue in list(stored.queues.values()):
             spec = changes.queue(queue.name, queue.spec)
-            self._accept(DefineQueue(queue=queue.name, spec=spec))
+            if spec != queue.spec:
+                self._accept(DefineQueue(queue=queue.name, spec=spec))
         for host in changes.hosts:
             self._accept(host)
 

@@ -366,6 +366,8 @@ def test_the_branch_says_where_it_comes_from(busy):
         (lambda _: Changes(settings=(parse_setting("queue..priority=1"),)), "--set queue name"),
         (lambda _: Changes(settings=(parse_setting("queue.a\nb.priority=1"),)), "--set queue name"),
         (lambda _: Changes(settings=(parse_setting("queue.a .priority=1"),)), "--set queue name"),
+        (lambda _: Changes(settings=(parse_setting("queue.stop_condition=no > 1"),)),
+         "stop_condition"),
         (lambda _: Changes(hosts=parse_hosts("0x1", frozenset())), "--add-hosts hosts"),
         (lambda _: Changes(dropped=frozenset({3})), "--drop-event"),
         (lambda log: Changes(dropped=frozenset({log.where(JobDispatched)})), "--drop-event"),

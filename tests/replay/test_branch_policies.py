@@ -4,9 +4,11 @@ Limits, groups, projects and profiles in a branch: definitions are taken in agai
 
 from __future__ import annotations
 
-from domain.commands import RemoveLimit, RemoveQueue
+from domain.commands import DefineResource, RemoveLimit, RemoveQueue
 from domain.events.jobs import JobDispatched
 from domain.events.limits import LimitDefined
+from domain.resources import ResourceDescriptor
+from domain.thresholds import LoadThreshold
 from replay.branch import Branch
 from replay.branch_changes import Changes
 from tests.projections.scheduling.policies import group, limit, profile, project, queue
@@ -76,3 +78,22 @@ def test_without_the_limit_a_branch_starts_its_job_at_once() -> None:
     ]
     assert ["job:0000000001", "job:0000000002"] == started
     assert "limit.removed" in {each.what for each in result.not_taken}
+
+
+def test_a_queue_that_is_not_changed_is_not_checked_again() -> None:
+    """
+    What its conditions name may have become something else since; that is no fault of the branch.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=4")
+    foo = ResourceDescriptor(name="foo")
+    scenario.command(DefineResource(descriptor=foo), actor="root")
+    threshold = LoadThreshold(index="foo", sched_milli=2_000, stop_milli=1_000)
+    queue(scenario, "careful", thresholds=(threshold,))
+    turned = foo.model_copy(update={"lower_is_better": True})
+    scenario.command(DefineResource(descriptor=turned), actor="root")
+    scenario.jobs("A")
+    scenario.session()
+    parent = ListLog(scenario.log)
+
+    assert is_the_parent(parent, parent.head(), is_over=False)

@@ -52,6 +52,13 @@ class Shortage:
         if not self.resource or self.missing_milli is None or self.available_milli is None:
             return f"{self.text}: {hosts}"
         show = show_memory_rounded if self.resource == "mem" else show_milli
+        if self.code == "HOST_LOAD":
+            # A load isn't given away: whether more of it is better depends on the index.
+            return (
+                f"{self.text}: {hosts}; it is highest on {self.nearest_host} with "
+                f"{show(self.available_milli)}, and the lowest threshold is "
+                f"{show(self.requested_milli)}"
+            )
         # A job of many tasks is tried in shares: what it asks for in all is another number.
         return (
             f"{self.text}: {hosts}; nearest is {self.nearest_host} with "

@@ -15,6 +15,7 @@ from domain.arrays import ArraySpec, IndexRange
 from domain.commands import DefineLimit, KillJob, MoveJob, RequeueJob, StopJob
 from domain.limits import LimitAmount, LimitSpec
 from domain.units import show_time
+from projections.audit.pending import Shortage
 from store.log import EventLog
 from tests.scenario import Scenario
 from tools.cli import audit_asking
@@ -262,6 +263,18 @@ def test_what_its_user_has_it_wait_for_is_named(life, ask, tmp_path):
     assert 1 == later.count("it has a start time in the future")
     assert f"Waits for    done({life.ids['A']})" in after
     assert 1 == after.count("its dependency isn't satisfied yet")
+
+
+def test_a_load_is_told_as_a_load():
+    """
+    Nothing of it is free, tried or short: it stands beside its threshold.
+    """
+    text = "the load index r1m is beyond its threshold"
+    one = Shortage("HOST_LOAD", text, "r1m", 100, 2, "h1", 3628, 0)
+
+    assert (
+        f"{text}: 2 hosts; it is highest on h1 with 3.628, and the lowest threshold is 0.1"
+    ) == one.words()
 
 
 def test_a_stopped_job_does_not_run(life, ask, tmp_path):

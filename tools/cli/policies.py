@@ -132,7 +132,7 @@ Examples:
   xce define project /physics groups=physics slots=200
   xce define queue short priority=40 tasks_max=4 limits.user_slots=10 hosts="h1+2 others"
   xce define queue urgent priority=90 preemptible_queues="short+1 normal"
-  xce define queue normal preemptible_by=all
+  xce define queue normal preemptible_by=all          # urgent preempts it: both must say so
   xce define queue wide slot_reserve_us=3600000000
   xce define queue filler is_backfill=true
   xce define queue shared picker=fairshare fairshare.shares="ann=10 staff=5(bob=1 eve=2) default=1"

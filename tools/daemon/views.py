@@ -237,7 +237,7 @@ def _verdict(state: State, job: JobRecord) -> str:
 
 _LIVE_WORDS: Final[dict[str, str]] = {
     JobState.USUSP: "it has started on {hosts} and is stopped until xce resume.",
-    JobState.SSUSP: "it has started on {hosts}, and the scheduler has stopped it for a while.",
+    JobState.SSUSP: "it has started on {hosts}, and the scheduler stopped it; xce jobs says why.",
     JobState.UNKWN: "it has started on {hosts}, and nothing is heard from there.",
 }
 """What is said of started jobs that aren't known to run."""

@@ -26,7 +26,7 @@ from tools.bench.frame import REPO, Figure, Reading
 from tools.collecting import collect_rarely
 
 SHORT_EVENTS, LONG_EVENTS = 1_000_000, 10_000_000
-JOB_EVENTS = 6
+JOB_EVENTS = 5
 EVENTS_AFTER_SNAPSHOT = 100_000
 """A live scheduler takes a snapshot so often, so this is the longest it folds."""
 HOSTS, HOST_SLOTS = 256, 8

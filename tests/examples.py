@@ -11,7 +11,7 @@ import os
 from typing import Final
 
 IN_CI: Final = os.environ.get("CI") == "true"
-PERCENT: Final = int(os.environ.get("XCE_EXAMPLES_PERCENT", "30" if IN_CI else "100"))
+PERCENT: Final = int(os.environ.get("XCE_EXAMPLES_PERCENT", "20" if IN_CI else "100"))
 FEWEST: Final = 12
 
 

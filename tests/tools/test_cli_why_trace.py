@@ -147,14 +147,14 @@ def test_levels_and_bounds_are_obeyed(life, ask):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("1", "--trace", "--history"), "trace: must not be given with"),
-        (("1", "--trace", "--ahead"), "trace: must not be given with"),
-        (("1", "--level", "full"), "level: must be given with --trace"),
-        (("1", "--lines", "5"), "lines: must be given with --trace"),
-        (("99", "--trace"), "job_id: must name a job that is known at that moment"),
-        (("2", "--trace", "--at", "3"), "job_id: must name a job that is known at that moment"),
-        (("x", "--trace"), "job_id: must be a job number"),
-        (("1", "--trace", "--at", "teatime"), "at: must be"),
+        (("1", "--trace", "--history"), "--trace: must not be given with"),
+        (("1", "--trace", "--ahead"), "--trace: must not be given with"),
+        (("1", "--level", "full"), "--level: must be given with --trace"),
+        (("1", "--lines", "5"), "--lines: must be given with --trace"),
+        (("99", "--trace"), "JOB: must name a job that is known at that moment"),
+        (("2", "--trace", "--at", "3"), "JOB: must name a job that is known at that moment"),
+        (("x", "--trace"), "JOB: must be a job number"),
+        (("1", "--trace", "--at", "teatime"), "--at: must be"),
     ],
 )
 def test_what_can_not_be_traced_is_one_line(life, ask, arguments, words):

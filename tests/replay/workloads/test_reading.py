@@ -105,7 +105,7 @@ def test_an_empty_file_and_a_missing_one_are_refused(tmp_path: Path) -> None:
 
     with pytest.raises(Refused, match="is empty"):
         read_workload(empty)
-    with pytest.raises(Refused, match="can't be read"):
+    with pytest.raises(Refused, match="must be a file that is there"):
         read_workload(tmp_path / "missing")
 
 

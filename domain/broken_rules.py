@@ -98,7 +98,7 @@ def _known_fields(model: type[BaseModel], place: tuple[int | str, ...]) -> str:
             found = None if field is None else _model_in(field.annotation)
     if found is None:
         return "must be a known field"
-    return f"must be one of {', '.join(found.model_fields)}"
+    return f"must be a known field, one of {', '.join(found.model_fields)}"
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

@@ -192,10 +192,9 @@ def read_header_line(line: bytes) -> RecordingHeader:
         if isinstance(version, int) and version > RECORDING_FORMAT:
             raise Corrupt("newer", None, f"recording format {RECORDING_FORMAT}", version)
         header = RecordingHeader(**fields)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Corrupt(
-            "foreign", None, "a HEADER line", f"{type(error).__name__}: {error}"
-        ) from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        hint = "Give a recording, as xce log export and xce scheduler record write it."
+        raise Corrupt("foreign", None, "a HEADER line", "something else", hint=hint) from None
     for name in RecordingHeader.__slots__:
         wanted = str if name in ("log_id", "head_digest") else int
         is_open_ended = name == "events" and header.events is None

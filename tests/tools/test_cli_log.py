@@ -99,6 +99,8 @@ def test_export_import_archive_prune_and_repair_hold_together(place: Path, capsy
     assert digest == told(capsys)["head_digest"]
     assert 2 == run(["log", "archive", log])
     assert 0 == run(["log", "archive", log, "--keep", "10"])
+    assert 2 == run(["log", "prune", log, "--upto", "120"])
+    assert "xce: --yes: must be given" in capsys.readouterr().err
     assert 0 == run(["log", "prune", log, "--upto", "120", "--yes"])
     assert 0 == run(["log", "compact", log])
     capsys.readouterr()

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -235,6 +236,8 @@ def log_prune(log: Path, *, upto: int, yes: bool, force: bool, as_json: bool) ->
     Remove archived files for ever, as far as they end at or before a position; it is recorded.
     """
     if not yes:
+        if not sys.stdin.isatty():
+            raise Refused("--yes", "must be given where nobody can be asked")
         click.confirm("History before that position can't be read any more. Go on?", abort=True)
     with EventLog.open(log, writable=True) as opened:
         if not force:

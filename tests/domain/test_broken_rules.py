@@ -57,7 +57,8 @@ def test_an_unknown_field_is_answered_with_those_that_are_known(
 
     refused = refused_of(caught.value, DefineQueue, inside="spec")
     assert field == refused.field
-    assert set(known) <= set(refused.rule.removeprefix("must be a known field, one of ").split(", "))
+    named = refused.rule.removeprefix("must be a known field, one of ").split(", ")
+    assert set(known) <= set(named)
 
 
 def test_a_body_that_is_no_json_is_told_with_its_place() -> None:

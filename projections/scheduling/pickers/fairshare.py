@@ -200,7 +200,7 @@ class FairsharePicker:
         self._roots = self._grown(self._current)
         for root in self._roots:
             while (head := root.head()) is not None:
-                if head is self._current:
+                if head.job is self._current.job:
                     return
                 root.take()
 

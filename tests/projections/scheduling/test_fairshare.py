@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from domain.commands import DefineQueue
+from domain.commands import DefineQueue, MarkUnreachable
 from domain.errors import InvariantBroken, Refused
 from domain.fairshare import HOUR_US, Fairshare, ShareNode, decayed, parse_shares
 from domain.queues import QueueSpec
@@ -164,6 +164,25 @@ def test_queues_of_several_priorities_that_share_accounts_are_one_list() -> None
     scenario.jobs("B user=ann queue=parent", "C user=bob queue=child", "D user=bob queue=parent")
 
     assert ["D dispatched: h1*1", "B dispatched: h1*1"] == scenario.session()[:2]
+
+
+def test_a_job_that_begins_to_gather_as_it_is_tried_keeps_its_turn() -> None:
+    """
+    What it gathers is recorded while it is being tried: it is another entry then, but the same job.
+    """
+    scenario = Scenario(some_settings(picker="strict_fcfs", allocators=("fill",)))
+    scenario.hosts("h0 slots=1", "h1 slots=1")
+    scenario.command(MarkUnreachable(worker="h0", silent_us=5, incarnation=1))
+    gathers = QueueSpec(priority=40, picker="fairshare", slot_reserve_us=60 * SECOND_US)
+    scenario.command(DefineQueue(queue="other", spec=gathers))
+    scenario.jobs("A tasks=2")
+    scenario.session()
+    scenario.jobs("B tasks=6 queue=other")
+
+    said = scenario.session()
+
+    assert [words for words in said if words.startswith("B gathers h1*1")]
+    assert [words for words in said if words.startswith("B pended: never")]
 
 
 def test_shares_are_written_as_names_with_counts() -> None:

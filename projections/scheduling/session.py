@@ -197,6 +197,8 @@ class Session:
         unchecked = sorted(state.unchecked.values(), key=order_of)
         state.unchecked = {}
         for job in unchecked:
+            # Known of every waiting job, ``may_open_by_taking`` looks through them quickly.
+            state.request_of(job)
             reason = kept_back(state, job, self._now_us)
             if reason is None:
                 if state.unready.pop(job.stream, None) is not None or not job.reason_set:

@@ -252,6 +252,11 @@ class State(ShutHosts):
         """
         Say whether some job waits to which hosts may open by what others take of them.
         """
+        if len(self.wanted) < self.waiting:
+            # Which requests are known depends on who was tried: a restored state knows others.
+            for job in self.stored.jobs.values():
+                if job.state is JobState.PEND:
+                    self.request_of(job)
         waiting = self.wanted.values() if self._opens_by_taking else ()
         return any(request.opens_by_taking for request in waiting)
 

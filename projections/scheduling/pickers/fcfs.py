@@ -56,6 +56,8 @@ class StrictFcfs:
                 self._order.push(self._heap, job)
 
     def on_job_push(self, job: JobRecord) -> None:
+        # Also of those that aren't tried for long the core then knows what they ask for.
+        self._view.fingerprint_of(job)
         self._order.push(self._heap, job)
 
     def on_job_state_change(self, job: JobRecord) -> None:

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import pytest
 
+from domain.commands import DefineResource
+from domain.resources import ResourceDescriptor
 from domain.resreq import parse
+from projections.scheduling.core import Core
 from projections.scheduling.openings import opens_by_taking
 from projections.scheduling.request import Condition, Part
 from tests.scenario import Scenario
@@ -40,6 +43,28 @@ def test_jobs_that_open_hosts_to_each_other_all_start(scenario: Scenario) -> Non
     scenario.session()
 
     assert set(scenario.states().values()) == {"RUN"}
+    assert [] == scenario.session()
+
+
+def test_a_restored_state_goes_through_its_jobs_as_often(scenario: Scenario) -> None:
+    """
+    W can't be tried, and what it asks for was forgotten with the old resources: that it waits has
+    the jobs gone through again all the same, so that A, tried before B, is told what B left.
+    """
+    scenario.hosts("h1 slots=4 mem_mb=100")
+    scenario.queue("shut", priority=10)
+    scenario.submit("W", queue="shut", resreq=("select[slots<2]",))
+    scenario.session()
+    scenario.set_queue("shut", "inactive")
+    scenario.command(DefineResource(descriptor=ResourceDescriptor(name="foo")))
+    scenario.jobs("A mem_mb=200 priority=3", "B tasks=4 priority=2")
+    again = Core.restore(scenario.core.snapshot(), plain=scenario.state.is_plain)
+
+    scenario.session()
+    again.session(scenario.now_us)
+
+    assert again.snapshot() == scenario.core.snapshot()
+    assert "slots short on h1" in scenario.reasons("A")
     assert [] == scenario.session()
 
 

@@ -22,7 +22,7 @@ from domain.commands.reports import (
     JobStartedReport,
     JobSuspendedReport,
 )
-from domain.commands.settings import DefineCluster, DefineQueue, StartScheduler
+from domain.commands.settings import DefineCluster, DefineQueue
 from domain.envelope import Stamped
 from domain.events.jobs import (
     JobDispatched,
@@ -42,14 +42,13 @@ from replay.engine import Engine, Log, Snapshots
 from replay.joining import joining
 from replay.modelling import Modelling
 from replay.precedence import Precedence
-from replay.simulation_settings import QUEUE_SPEC
+from replay.simulation_settings import QUEUE_SPEC, start_of
 from replay.waking import Waking
 from replay.workloads.details import UNKNOWN, id_word
 from replay.workloads.source import TraceJob, Workload
 
 SECOND_US: Final = 1_000_000
 COMMIT_EVENTS: Final = 8_192
-CODE_VERSION: Final = "0.1.0"
 STATUS_FAILED: Final = 0
 STATUS_CANCELLED: Final = 5
 SIGKILL: Final = 9
@@ -213,16 +212,7 @@ class Simulation:
         """
         Write the configuration, and let every host join.
         """
-        plugins = self._engine.core.plugins
-        self._accept(
-            StartScheduler(
-                epoch=1,
-                holder="simulation",
-                code_version=CODE_VERSION,
-                pickers=plugins.picker_versions(),
-                allocators=plugins.allocator_versions(),
-            )
-        )
+        self._accept(start_of(self._engine.core.plugins))
         self._accept(DefineCluster(settings=self._settings))
         for queue in self._queues():
             spec = self._queue_specs.get(queue) or QUEUE_SPEC

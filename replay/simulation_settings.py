@@ -8,14 +8,17 @@ import hashlib
 from typing import Final
 
 from domain.cluster import ClusterSettings, DefaultHostType
+from domain.commands.settings import DefineCluster, DefineQueue, StartScheduler
 from domain.queues import QueueSpec
 from domain.units import MemoryUnit
+from projections.scheduling.core import Core
 from projections.scheduling.placement.runner import SERIAL
 from projections.scheduling.plugins import Plugins
 from replay.branch_changes import Changes, check_picker
 from replay.cluster_spec import ClusterSpec
 from replay.workloads.source import Workload
 
+CODE_VERSION: Final = "0.1.0"
 SECOND_US: Final = 1_000_000
 DAY_US: Final = 86_400 * SECOND_US
 QUEUE: Final = "normal"
@@ -45,6 +48,19 @@ def simulation_settings(picker: str, allocators: tuple[str, ...]) -> ClusterSett
     )
 
 
+def start_of(plugins: Plugins) -> StartScheduler:
+    """
+    Return the command that a simulation begins with.
+    """
+    return StartScheduler(
+        epoch=1,
+        holder="simulation",
+        code_version=CODE_VERSION,
+        pickers=plugins.picker_versions(),
+        allocators=plugins.allocator_versions(),
+    )
+
+
 def checked_settings(picker: str, plugins: Plugins, changes: Changes) -> ClusterSettings:
     """
     Return the settings of a simulated cluster with changes, before anything is written.
@@ -54,12 +70,19 @@ def checked_settings(picker: str, plugins: Plugins, changes: Changes) -> Cluster
     """
     check_picker("--picker", picker, plugins)
     changes.check_pickers(plugins)
-    for setting in changes.settings:
-        if setting.kind == "queue":
-            changes.queue(setting.name, QUEUE_SPEC)
     # The chain is for jobs of more than one task; the serial one is always there beside it.
     chain = tuple(name for name in plugins.allocators if name != SERIAL)
-    return changes.cluster(simulation_settings(picker, chain))
+    settings = changes.cluster(simulation_settings(picker, chain))
+    queues = [each.name or QUEUE for each in changes.settings if each.kind == "queue"]
+    commands = [
+        DefineQueue(queue=name, spec=changes.queue(name, QUEUE_SPEC)) for name in queues
+    ]  # fmt: skip
+    # What a queue asks of hosts is judged by a core, as it is when the simulation sets up its own.
+    core = Core(plugins)
+    for command in (start_of(plugins), DefineCluster(settings=settings), *commands):
+        made = core.handle(command, actor="", now_us=0)
+        core.take(made, actor="", cause="", now_us=0)
+    return settings
 
 
 def log_id_of(workload: Workload, cluster: ClusterSpec, picker: str) -> str:

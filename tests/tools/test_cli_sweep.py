@@ -107,6 +107,7 @@ def test_the_table_shows_what_varies(place, capsys):
         ["--cluster", "2x2,0x1"], ["--estimates", "exact,guess"],
         ["--estimates", "exact,random:2"], ["--set", "queue.priority=1,-1"],
         ["--set", "cluster.session_max_decisions=5,x"], ["--set", "queue.picker=easy,nobody"],
+        ["--set", "queue.normal.stop_condition=nosuch>2"],
     ],
 )  # fmt: skip
 def test_what_cannot_be_run_is_refused_before_anything_is(place, capsys, bad):

@@ -390,7 +390,10 @@ def test_a_change_that_can_not_be_made_is_refused_before_anything_is_written(bus
     [
         ("queue.priority=-1", ("--set priority", "must be at least 0", "-1")),
         ("queue.priority=high", ("--set priority", "must be a whole number", "high")),
-        ('cluster.preemption={"order": []}', ("--set preemption.order", "must be one of ", "")),
+        (
+            'cluster.preemption={"order": []}',
+            ("--set preemption.order", "must be a known field, one of ", ""),
+        ),
     ],
 )
 def test_a_value_that_can_not_be_is_told_in_the_same_words_as_a_definition(busy, setting, told):

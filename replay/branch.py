@@ -44,10 +44,10 @@ from replay.parent import (
     is_session,
     parent_digest,
 )
+from replay.simulation_settings import CODE_VERSION
 
 COMMIT_EVENTS: Final = 8_192
 HOLDER: Final = "branch"
-CODE_VERSION: Final = "0.1.0"
 DROP: Final = "--drop-event"
 WAKEUPS_MAX: Final = 200
 """

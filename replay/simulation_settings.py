@@ -10,7 +10,7 @@ from typing import Final
 from domain.cluster import ClusterSettings, DefaultHostType
 from domain.commands.settings import DefineCluster, DefineQueue, StartScheduler
 from domain.queues import QueueSpec
-from domain.units import MemoryUnit
+from domain.units import DAY_US, SECOND_US, MemoryUnit
 from projections.scheduling.core import Core
 from projections.scheduling.placement.runner import SERIAL
 from projections.scheduling.plugins import Plugins
@@ -19,8 +19,6 @@ from replay.cluster_spec import ClusterSpec
 from replay.workloads.source import Workload
 
 CODE_VERSION: Final = "0.1.0"
-SECOND_US: Final = 1_000_000
-DAY_US: Final = 86_400 * SECOND_US
 QUEUE: Final = "normal"
 QUEUE_SPEC: Final = QueueSpec(
     priority=30, description="all jobs of the workload", allows_exclusive=True

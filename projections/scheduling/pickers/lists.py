@@ -61,27 +61,20 @@ def picking_of(stored: StoredState, *, otherwise: str) -> Picking:
     """
     cluster = stored.cluster.picker if stored.cluster else otherwise
     found: dict[tuple[int, str], list[str]] = {}
+    # Queues that share accounts are in the list of the highest of them, since who comes first among
+    # their users is found over all.
+    ranks: dict[tuple[str, str], int] = {}
+    for queue in stored.queues.values():
+        shared = (_family_of(stored, queue), queue.spec.picker)
+        ranks[shared] = min(-queue.spec.priority, ranks.get(shared, 0))
     for name, queue in stored.queues.items():
-        key = (-_priority_of(stored, queue), queue.spec.picker or cluster)
+        rank = ranks[_family_of(stored, queue), queue.spec.picker]
+        key = (rank, queue.spec.picker or cluster)
         found.setdefault(key, []).append(name)
     if all(picker == cluster for _, picker in found):
         return Picking(cluster, ())
     keys = sorted(found, key=lambda key: key[0])
     return Picking(cluster, tuple(ListKey(*key, tuple(found[key])) for key in keys))
-
-
-def _priority_of(stored: StoredState, queue: QueueRecord) -> int:
-    """
-    Return the priority of the list that a queue is in: of queues that share accounts the highest,
-    since who comes first among their users is found over all of them.
-    """
-    family = _family_of(stored, queue)
-    return max(
-        other.spec.priority
-        for other in stored.queues.values()
-        if other is queue
-        or (_family_of(stored, other) == family and other.spec.picker == queue.spec.picker)
-    )
 
 
 def _family_of(stored: StoredState, queue: QueueRecord) -> str:

@@ -146,7 +146,7 @@ class Sharing:
         order = list(self._queues)
         own = [name for name in order if self.family_of(name) == family]
         highest = max(self._queues[name].spec.priority for name in own)
-        return (-highest, min(order.index(name) for name in own))
+        return (-highest, order.index(own[0]))
 
 
 class Account:

@@ -30,31 +30,29 @@ NICENESS: Final = 5
 def traced(
     directory: Path,
     job_id: str,
-    at_text: str | None,
+    position: int | None,
     *,
     level: str,
     lines_max: int,
     on_progress: Callable[[int], None] | None = None,
 ) -> Retraced:
     """
-    Return how a job was decided, now or at a moment.
+    Return how a job was decided, now or at a position of the log.
 
     Raises:
         NotFound: There was no such job then, or nothing was decided of it.
-        Refused: The log ends before that moment.
     """
     from projections.scheduling.trace import Level
     from replay.at import ladder_of
-    from replay.moments import parse_moment, position_of
     from replay.plugins import found_plugins
     from replay.retrace import Retracer
     from store.log import EventLog
 
     with EventLog.open(directory, writable=False) as log:
-        position = position_of(log, parse_moment("at", at_text or "end"))
+        at = log.head() if position is None else position
         ladder = ladder_of(log, plugins=found_plugins(), on_progress=on_progress)
         retracer = Retracer(log, ladder, level=Level(level), lines_max=lines_max)
-        return retracer.retrace(job_id, position)
+        return retracer.retrace(job_id, at)
 
 
 def plain(job_id: str, found: Retraced) -> dict[str, Any]:

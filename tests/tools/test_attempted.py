@@ -15,6 +15,7 @@ from tools.daemon.attempted import attempted, command_name, subject_in
     ("route", "name"),
     [
         ("POST /v1/define/queue", "DefineQueue"),
+        ("POST /v1/define/host", "ConfigureWorker"),
         ("POST /v1/remove/project", "RemoveProject"),
         ("POST /v1/queues/{name}/inactivate", "InactivateQueue"),
         ("POST /v1/hosts/{name}/close", "CloseWorker"),

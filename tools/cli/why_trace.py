@@ -29,7 +29,7 @@ def tell_trace(
         position = position_of(log, parse_moment("at", at_text or "end"))
     with Bar(position, "folding") as bar:
         found = traced(
-            directory, job_id, str(position), level=level, lines_max=lines_max, on_progress=bar
+            directory, job_id, position, level=level, lines_max=lines_max, on_progress=bar
         )
     if as_json:
         say_json(plain(job_id, found))

@@ -163,9 +163,7 @@ def _reserved_mb(job: Fields) -> int:
     """
     Return what a job's reservation of memory is worth now.
     """
-    unknown = sorted(set(map(str, job)) - JOB)
-    if unknown:
-        raise Malformed(f"nothing is known of {', '.join(unknown)} in a job")
+    known_only(job, JOB, "a job")
     if job.get("reserved") is None and "R" not in job:
         return 0
     at = next((whole_of(job[name]) for name in TIMES if name in job), 0)

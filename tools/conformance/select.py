@@ -13,7 +13,13 @@ from domain.resources import Catalogue, ResourceDescriptor, ValueType
 from domain.resreq.evaluate import SubmissionHost, compile_select
 from domain.resreq.verdicts import with_default_type
 from domain.units import MILLI, parse_memory_milli, parse_milli
-from tools.conformance.core_setup import KNOWN_HOST, KNOWN_SHARED, SAME_IN_JOB, SAME_IN_SHARED
+from tools.conformance.core_setup import (
+    KNOWN_HOST,
+    KNOWN_SHARED,
+    LOADS,
+    SAME_IN_JOB,
+    SAME_IN_SHARED,
+)
 from tools.conformance.names import attribute, catalogue_of, number, used_in
 from tools.conformance.parse import refusal_of, understood, unit_of
 from tools.conformance.values import (
@@ -31,7 +37,6 @@ from tools.conformance.values import (
 from tools.conformance.written import named_alike
 
 MEMORY_DEFAULT: Final = 16000
-LOADS: Final = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it")
 MEMORY: Final = ("mem", "swp", "tmp", "maxmem", "maxswp", "maxtmp")
 
 

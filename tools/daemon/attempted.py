@@ -21,6 +21,7 @@ NAMES: Final = {
     "POST /v1/recording/start": "StartRecording",
     "POST /v1/recording/stop": "StopRecording",
     "POST /v1/workers/join": "JoinWorker",
+    "POST /v1/define/host": "ConfigureWorker",
 }
 """Routes whose command's name doesn't follow from the path."""
 

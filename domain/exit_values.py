@@ -10,7 +10,8 @@ from typing import Final
 from domain.errors import Refused
 
 HIGHEST: Final = 255
-EVERY: Final = "all"
+DIGITS_MAX: Final = 99
+"""Longer numbers aren't even read; Python itself refuses some thousand digits."""
 
 _PIECE: Final = re.compile(r"\s+|EXCLUDE\s*\(([^()]*)\)|(~?)(\d+)(?!\d)|(all)\b", re.IGNORECASE)
 
@@ -50,7 +51,7 @@ def parse_requeue_values(
 
 
 def _value(word: str, text: str, field: str) -> int:
-    if not word.isdecimal() or int(word) > HIGHEST:
+    if not word.isdecimal() or len(word) > DIGITS_MAX or int(word) > HIGHEST:
         raise _not_understood(text, field)
     return int(word)
 

@@ -171,6 +171,7 @@ NOTES: Final = frozenset({ReasonCode.MEMBER_NOT_TRIED, ReasonCode.ALTERNATIVE_WA
 NO_CANDIDATES: Final = frozenset(
     {
         ReasonCode.HOST_RES_REQ,
+        ReasonCode.HOST_QUE_RESREQ,
         ReasonCode.HOST_SCHED_TYPE,
         ReasonCode.HOST_USR_SPEC,
         ReasonCode.HOST_QUE_MEMB,
@@ -178,6 +179,7 @@ NO_CANDIDATES: Final = frozenset(
         ReasonCode.HOST_LOCKED,
         ReasonCode.HOST_WINDOW,
         ReasonCode.SBD_UNREACH,
+        ReasonCode.HOST_NO_LIM,
         ReasonCode.LOAD_UNAVAIL,
     }
 )

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from domain.ids import queue_stream
+from domain.ids import job_stream, queue_stream
 from domain.job_states import JobState
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.budgets import QUEUE_RANK
@@ -103,9 +103,8 @@ def why_suspended(state: State, job: JobRecord) -> str:
     if job.state is not JobState.SSUSP or job.stop_actor is not None:
         return job.suspend_why
     window_open = state.run_windows_open.get(job.spec.queue, True)
-    is_held = job.preemptor and any(
-        each.job_id == job.preemptor for each in (*state.keepers.values(), *state.live.values())
-    )
+    preemptor = job_stream(job.preemptor) if job.preemptor else ""
+    is_held = preemptor in state.keepers or preemptor in state.live
     if is_held or not window_open or not Loads(state).may_go_on(job):
         return job.suspend_why
     return job.suspend_why if state.capacity.can_come_back(job) else SUSP_RES_RESERVE

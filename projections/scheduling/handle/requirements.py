@@ -58,16 +58,14 @@ def parsed(state: State, texts: tuple[str, ...]) -> Requirement:
     return requirement
 
 
-def checked(state: State, requirement: Requirement) -> Requirement:
+def checked(state: State, requirement: Requirement) -> None:
     """
-    Return a requirement that was given parsed, checked against what the cluster has.
+    Check a requirement that was given parsed against what the cluster has.
 
     Raises:
         Refused: It names what nobody has, or asks for what can't be done.
     """
-    requirement = check(requirement, state.catalogue)
-    _check(state, requirement)
-    return requirement
+    _check(state, check(requirement, state.catalogue))
 
 
 def _check_tasks(spec: JobSpec, requirement: Requirement) -> None:

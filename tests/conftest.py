@@ -26,14 +26,13 @@ os.environ[RUN_MARK] = str(os.getpid())
 ENDING_S = 5.0
 
 # No deadline: how long an example takes depends on what else the machine does, not on the code.
-settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(
-    "ci",
-    settings.get_profile("local"),
-    derandomize=True,
-    print_blob=True,
+    "local",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
     max_examples=examples(100),
 )
+settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "local")
 
 

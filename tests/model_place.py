@@ -280,16 +280,8 @@ def why_kept(model: Model, job: Job) -> Reason | None:
     Return what keeps a whole job from starting: by rank, then the bound that has least left, then
     the one that allows least in all.
     """
-    found = []
-    sight = Sight(model, job)
-    for rank, kept in other_keepers(model, job):
-        found.append(((rank, 0, 0, 0), kept))
-    branches, tasks = open_branches(model, job), tasks_of(job.ask)
-    for place, bound in enumerate(bounds_of(model)):
-        left = sight.left(bound) if bound.hosts is None else None
-        if left is not None and least_of(branches, bound.resource) > left:
-            reason = (bound.code(tasks), bound.resource, bound.name, "")
-            found.append(((bound.rank, left, bound.most, place), reason))
+    found = short_bounds(model, job, Sight(model, job))
+    found += [((rank, 0, 0, 0), kept) for rank, kept in other_keepers(model, job)]
     return min(found)[1] if found else None
 
 
@@ -358,10 +350,9 @@ def place(model: Model, job: Job, sight: Sight) -> tuple[Grant | None, set[Reaso
     """
     every, reasons = job.ask.alternatives(), set[Reason]()
     opened = every if sight.is_empty else open_branches(model, job)
-    if sight.stopped or sight.ended or not sight.is_empty:
-        short = _short_of_budget(model, job, sight)
-        if short is not None:
-            return None, {short}
+    short = [] if sight.is_empty else short_bounds(model, job, sight)
+    if short:
+        return None, {min(short)[1]}
     for number, branch in enumerate(every, 1):
         alternative = number if len(every) > 1 else 0
         if branch not in opened:
@@ -375,17 +366,20 @@ def place(model: Model, job: Job, sight: Sight) -> tuple[Grant | None, set[Reaso
     return None, reasons
 
 
-def _short_of_budget(model: Model, job: Job, sight: Sight) -> Reason | None:
+def short_bounds(
+    model: Model, job: Job, sight: Sight
+) -> list[tuple[tuple[float, int, int, int], Reason]]:
     """
-    Return which bound of the whole job can't hold its least need, None when all do.
+    Return the bounds of the whole job that can't hold its least need, with their ranks.
     """
-    branches, tasks, found = open_branches(model, job), tasks_of(job.ask), []
+    branches, tasks = open_branches(model, job), tasks_of(job.ask)
+    found: list[tuple[tuple[float, int, int, int], Reason]] = []
     for place, bound in enumerate(bounds_of(model)):
         left = sight.left(bound) if bound.hosts is None else None
         if left is not None and least_of(branches, bound.resource) > left:
             reason = (bound.code(tasks), bound.resource, bound.name, "")
             found.append(((bound.rank, left, bound.most, place), reason))
-    return min(found)[1] if found else None
+    return found
 
 
 def _place_branch(

@@ -25,6 +25,7 @@ from replay.workloads.reading import read_workload
 from store.log import EventLog
 from store.recordings import Recording
 from store.transfer import export_log, import_log
+from tests.replay.test_backfilling import first_jobs
 
 pytestmark = [pytest.mark.needs_traces, pytest.mark.slow]
 JOBS = os.environ.get("XCE_PROOF_JOBS", "80")
@@ -98,9 +99,7 @@ def test_every_workload_holds_through_export_import_and_verify(
     """
     workload = read_workload(trace_folder / name, **options)
     if JOBS != "all":
-        first = set(workload.arrival_order()[: int(JOBS)])
-        is_first = [index in first for index in range(len(workload.jobs))]
-        workload = workload.with_jobs(workload.jobs.kept(is_first))
+        workload = first_jobs(workload, int(JOBS))
     given = str(trace_folder / cluster) if cluster and "/" in cluster else cluster
     log = simulated(workload, cluster_for(given, workload), tmp_path / "log")
 

@@ -108,6 +108,26 @@ def cluster(directory: Path, *options: str) -> Iterator[Cluster]:
         one.clean()
 
 
+@contextmanager
+def simulating(place: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """
+    Give a command that simulates a long trace, ``long.swf``, and the folder of its temporary files.
+    """
+    jobs = (f"{job} {job} 0 10 1 -1 -1 1 10 -1 1 1 1 1 1 1 -1 -1" for job in range(1, 40_000))
+    (place / "long.swf").write_text("; MaxProcs: 4\n" + "\n".join(jobs) + "\n")
+    temporary = place / "temporary"
+    temporary.mkdir()
+    running = subprocess.Popen(
+        [*XCE, *arguments], cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd()), "TMPDIR": str(temporary)},
+    )  # fmt: skip
+    try:
+        yield running, temporary
+    finally:
+        running.kill()
+        running.wait()
+
+
 def wait_until(condition: Callable[[], bool], deadline_s: float = DEADLINE_S) -> None:
     """
     Poll until something is so.

@@ -5,9 +5,7 @@ What xce simulate prints, and that its log is kept only when asked for.
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -237,22 +235,10 @@ def test_a_signal_leaves_no_temporary_log(tmp_path, number, status):
     """
     A simulation of a long trace is ended by a person or a batch system; its log may be gigabytes.
     """
-    jobs = (f"{job} {job} 0 10 1 -1 -1 1 10 -1 1 1 1 1 1 1 -1 -1" for job in range(1, 40_000))
-    trace = tmp_path / "long.swf"
-    trace.write_text("; MaxProcs: 4\n" + "\n".join(jobs) + "\n")
-    place = tmp_path / "temporary"
-    place.mkdir()
-    running = subprocess.Popen(
-        [*harness.XCE, "simulate", str(trace)], env={**os.environ, "TMPDIR": str(place)},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    try:
+    with harness.simulating(tmp_path, "simulate", "long.swf") as (running, place):
         harness.wait_until(lambda: any(place.glob("xce-simulate-*/log/STORE")))
         running.send_signal(number)
         running.communicate(timeout=harness.DEADLINE_S)
-    finally:
-        running.kill()
-        running.wait()
 
     assert (status, []) == (running.returncode, list(place.iterdir()))
 

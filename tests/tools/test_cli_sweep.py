@@ -12,11 +12,12 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.conftest import REPO
 from tests.replay.conftest import SMALL
-from tests.tools.cli_harness import DEADLINE_S, XCE, wait_until
+from tests.tools.cli_harness import DEADLINE_S, XCE, simulating, wait_until
 from tools.cli.main import run
 
 pytestmark = pytest.mark.slow
@@ -121,23 +122,6 @@ def test_what_cannot_be_run_is_refused_before_anything_is(place, capsys, bad):
     assert not list(place.glob("kept/*/data.mdb"))
 
 
-def children_of(process: subprocess.Popen) -> list[int]:
-    """
-    Return the processes that a process has started and that are still there.
-    """
-    return [
-        int(stat.parent.name) for stat in Path("/proc").glob("[0-9]*/stat")
-        if _parent_of(stat) == process.pid
-    ]  # fmt: skip
-
-
-def _parent_of(stat: Path) -> int:
-    try:
-        return int(stat.read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
-
-
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
 )
@@ -146,23 +130,12 @@ def test_a_signal_leaves_no_temporary_log_and_no_process(tmp_path, number, statu
     """
     A process that went on would simulate for hours for nobody, and each trial has a log.
     """
-    jobs = (f"{job} {job} 0 10 1 -1 -1 1 10 -1 1 1 1 1 1 1 -1 -1" for job in range(1, 40_000))
-    (tmp_path / "long.swf").write_text("; MaxProcs: 4\n" + "\n".join(jobs) + "\n")
-    place = tmp_path / "temporary"
-    place.mkdir()
-    running = subprocess.Popen(
-        [*XCE, "replay", "sweep", str(tmp_path / "long.swf"), "--seed", "1,2,3",
-         "--jobs", str(processes)],
-        env={**ENVIRONMENT, "TMPDIR": str(place)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    try:
+    arguments = ("replay", "sweep", "long.swf", "--seed", "1,2,3", "--jobs", str(processes))
+    with simulating(tmp_path, *arguments) as (running, place):
         wait_until(lambda: len(list(place.rglob("log/STORE"))) == processes)
-        children = children_of(running)
+        children = [one.pid for one in psutil.Process(running.pid).children()]
         running.send_signal(number)
         _, told = running.communicate(timeout=DEADLINE_S)
-    finally:
-        running.kill()
-        running.wait()
 
     assert (status, b"", []) == (running.returncode, told.strip(), list(place.iterdir()))
     assert (processes > 1) == bool(children)

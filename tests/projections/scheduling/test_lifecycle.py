@@ -183,6 +183,9 @@ def test_a_job_says_itself_whether_it_ends_as_an_orphan(*, rule: bool) -> None:
 
         ended = {"B": "EXIT", "C": "PEND", "D": "EXIT" if rule else "PEND"}
         assert {"A": "EXIT", **ended} == scenario.states()
+        spec = scenario.job("C").spec.model_copy(update={"ends_as_orphan": True})
+        scenario.command(ModifyJob(job_id=scenario.ids["C"], spec=spec))
+        assert ["C ended: TERM_ORPHAN_SYSTEM"] == scenario.session()
 
 
 def test_an_unknown_parent_is_refused(scenario: Scenario) -> None:

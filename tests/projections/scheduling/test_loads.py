@@ -99,6 +99,12 @@ def test_of_the_hosts_and_the_queues_threshold_the_stricter_holds(scenario: Scen
     asked = [(each.requested_milli, [span.first for span in each.hosts]) for each in kept.reasons]
     assert [(2_000, [0]), (1_000, [1])] == asked
     assert [3_000] == list({span.available_milli for each in kept.reasons for span in each.hosts})
+    report(scenario, "h1", r1m=1_500)
+    scenario.session()
+    assert "PEND" == scenario.states()["A"]
+    report(scenario, "h1", r1m=1_000)
+    scenario.session()
+    assert "RUN" == scenario.states()["A"]
 
 
 def test_less_is_too_much_where_more_is_better(scenario: Scenario) -> None:

@@ -9,9 +9,9 @@ import pytest
 from domain.commands import DefineResource
 from domain.resources import ResourceDescriptor
 from domain.resreq import parse
-from projections.scheduling.core import Core
 from projections.scheduling.openings import opens_by_taking
 from projections.scheduling.request import Condition, Part
+from tests.projections.scheduling.preempting import again
 from tests.scenario import Scenario
 
 
@@ -58,12 +58,12 @@ def test_a_restored_state_goes_through_its_jobs_as_often(scenario: Scenario) -> 
     scenario.set_queue("shut", "inactive")
     scenario.command(DefineResource(descriptor=ResourceDescriptor(name="foo")))
     scenario.jobs("A mem_mb=200 priority=3", "B tasks=4 priority=2")
-    again = Core.restore(scenario.core.snapshot(), plain=scenario.state.is_plain)
+    restored = again(scenario)
 
     scenario.session()
-    again.session(scenario.now_us)
+    restored.session(scenario.now_us)
 
-    assert again.snapshot() == scenario.core.snapshot()
+    assert restored.snapshot() == scenario.core.snapshot()
     assert "slots short on h1" in scenario.reasons("A")
     assert [] == scenario.session()
 

@@ -23,7 +23,7 @@ from projections.scheduling.request import HostNeed
 from projections.scheduling.unit_shares import UnitShares, shares_in, usable_milli
 from tests.builders import a_host
 from tests.examples import examples
-from tests.projections.scheduling.preempting import queues, stops
+from tests.projections.scheduling.preempting import again, queues, stops
 from tests.scenario import Scenario
 
 
@@ -167,7 +167,7 @@ def test_a_stopped_victim_gives_back_its_units_where_they_are_declared_so(
     if not release:
         return
     scenario.suspended("W")
-    scenario.core = Core.restore(scenario.core.snapshot(), scenario.core.plugins, plain=plain)
+    scenario.core = again(scenario)
     scenario.session()
     assert shares(scenario, "W") == shares(scenario, "A")
     scenario.start("A")
@@ -177,8 +177,7 @@ def test_a_stopped_victim_gives_back_its_units_where_they_are_declared_so(
     scenario.finish("A")
     assert ["W resume ordered on h1"] == scenario.session()
     scenario.resumed("W")
-    restored = Core.restore(scenario.core.snapshot(), scenario.core.plugins, plain=plain)
-    assert derived(restored.state) == derived(scenario.state)
+    assert derived(again(scenario).state) == derived(scenario.state)
 
 
 def most_tasks(row: list[int], milli: int) -> int:

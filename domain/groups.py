@@ -25,6 +25,7 @@ class GroupSpec(Value):
         slots_max: So many slots at most are used at a time by its members together.
         user_slots_max: So many by each of them.
         jobs_max: So many jobs at most at a time by its members together.
+        description: A line for people.
     """
 
     members: tuple[Name, ...] = ()

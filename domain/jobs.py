@@ -99,6 +99,14 @@ class JobLimits(Value):
     """
     Hold what an attempt may use at most; None where nothing is limited. They kill, they don't
     reserve.
+
+    Args:
+        memory_kib: Memory of all its processes on a host.
+        swap_kib: Swap space of them.
+        cpu_us: Processor time of them.
+        processes: How many there may be at a time.
+        threads: How many threads they may have.
+        file_kib: Size of each file that they write.
     """
 
     memory_kib: Count | None = None

@@ -65,8 +65,13 @@ class LimitSpec(Value):
     Args:
         users: Users and user groups.
         groups: User groups: the job's own, else all of its user's.
+        queues: Queues.
+        projects: Projects, as jobs name them.
+        profiles: Application profiles.
         hosts: Then the limit is looked at for each host.
+        amounts: How much of each thing they may have at a time: jobs, slots, tasks or a resource.
         windows: When it holds; None for always. What is in use counts at any time.
+        description: A line for people.
     """
 
     users: Scope | None = None

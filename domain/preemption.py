@@ -81,6 +81,9 @@ class Preemption(Value):
     Hold the cluster's settings of preemption. Times are microseconds, 0 for none.
 
     Args:
+        relation: Whether both queues must agree that one preempts the other, or one is enough.
+        trigger: Which shortages lead to preemption.
+        signals: How victims are stopped.
         resources: What suspended victims give back beside slots and what is marked so; with the
             trigger ``slots`` a shortage of these leads to preemption too.
         delay_us: A job preempts only after it has waited so long.

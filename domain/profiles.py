@@ -27,6 +27,7 @@ class ProfileSpec(Value):
     Args:
         resreq: Resource requirement as written, one text per option.
         requirement: The same parsed and checked.
+        resreq_mark: Its mark; so each ``_mark``.
         tasks_min: Fewest tasks, None when the profile doesn't say.
         tasks_max: Most tasks; so is ``tasks_min`` when only one is given.
         run_limit_us: The run limit.
@@ -37,6 +38,7 @@ class ProfileSpec(Value):
         post_exec: A command after it.
         env: Variables of the environment, each by itself.
         allows_job_exec: Whether a job may have commands of its own before and after, inside these.
+        description: A line for people.
     """
 
     resreq: tuple[Text, ...] = ()

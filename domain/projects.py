@@ -28,6 +28,7 @@ class ProjectSpec(Value):
         groups: Groups whose members may.
         quotas: How much its jobs, and those of the projects below it, may have at a time together.
         is_open: Whether it takes submissions and its jobs may start.
+        description: A line for people.
     """
 
     users: tuple[Name, ...] = ()

@@ -29,8 +29,14 @@ class QueueLimits(Value):
     Hold how many slots and jobs of a queue may be in use at a time; None where any may.
 
     Args:
+        slots: Slots of the whole queue.
+        user_slots: Slots of each user.
+        host_slots: Slots on each host.
         processor_slots_milli: Slots on a host for each of its processors, in thousandths; the
             product is rounded up.
+        jobs: Started jobs of the whole queue.
+        user_jobs: Those of each user.
+        host_jobs: Those on each host.
     """
 
     slots: Count | None = None

@@ -76,6 +76,9 @@ class ResourceDescriptor(Value):
     Describe a resource by its name.
 
     Args:
+        layer: A fact about hosts, something counted, or something with named units.
+        value_type: What its values are.
+        scope: Whether each host has its own, or several hosts share a total.
         totals: For a shared resource, each total with the hosts that share it.
         units: For instances that every host has alike; a host's own ones are told by its worker.
         is_consumable: Whether a requirement may reserve it.
@@ -85,6 +88,7 @@ class ResourceDescriptor(Value):
         lower_is_better: Which way hosts are ordered by it, and which way a threshold points.
         release_on_suspend: Whether a suspended job gives it back.
         unit: "KiB" for memory, else "".
+        description: A line for people.
     """
 
     name: ResourceName

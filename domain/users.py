@@ -19,6 +19,7 @@ class UserSpec(Value):
     Args:
         slots_max: So many slots at most are used at a time, None for any.
         processor_slots_max_milli: The same on each host, for each of its processors.
+        description: A line for people.
     """
 
     slots_max: Count | None = None

@@ -17,6 +17,8 @@ import domain.commands
 from domain.broken_rules import refused_of
 from domain.cluster import ClusterSettings
 from domain.commands import JoinWorker
+from domain.definition_texts import set_field
+from domain.definitions import model_inside
 from domain.errors import Refused
 from domain.event import Value
 from domain.given_files import unreadable
@@ -33,6 +35,7 @@ _HOW_HOSTS: Final = "Give HOSTSxSLOTS (for example 10x8), or a cluster file."
 _HOW: Final = (
     "For example queue.night.priority=50, queue.priority=50 (all queues), cluster.picker=NAME."
 )
+_MODELS: Final[dict[str, type[Value]]] = {"queue": QueueSpec, "cluster": ClusterSettings}
 T = TypeVar("T", bound=Value)
 _size = re.compile(r"([0-9]+)x([0-9]+)")
 
@@ -42,19 +45,23 @@ _size = re.compile(r"([0-9]+)x([0-9]+)")
 class Setting:
     """
     Hold one setting to change: a field of the cluster, of one queue, or of all queues (name "").
+
+    Args:
+        field: With a dot where it lies in another.
+        value: As it was given.
     """
 
     kind: str
     name: str
     field: str
-    value: Any
+    value: str
 
     def text(self) -> str:
         """
         Return it as it was written.
         """
         middle = f".{self.name}" if self.name else ""
-        return f"{self.kind}{middle}.{self.field}={json.dumps(self.value)}"
+        return f"{self.kind}{middle}.{self.field}={self.value}"
 
 
 @final
@@ -145,7 +152,7 @@ def _with(value: T, settings: list[Setting]) -> T:
         return value
     fields = json.loads(value.model_dump_json())
     for setting in settings:
-        fields[setting.field] = setting.value
+        set_field(type(value), fields, setting.field, setting.value)
     try:
         return type(value).model_validate_json(json.dumps(fields))
     except ValidationError as error:
@@ -158,32 +165,41 @@ def _with(value: T, settings: list[Setting]) -> T:
 def parse_setting(text: str) -> Setting:
     """
     Return the setting that a text names: queue.NAME.FIELD=VALUE, queue.FIELD=VALUE, or
-    cluster.FIELD=VALUE.
+    cluster.FIELD=VALUE; values are said as in definitions.
 
     Raises:
-        Refused: It isn't of that form, or there is no such field.
+        Refused: It isn't of that form, there is no such field, or its value isn't understood.
     """
     path, mark, value = text.partition("=")
     kind, *inner = path.split(".")
-    fields = {"queue": QueueSpec.model_fields, "cluster": ClusterSettings.model_fields}.get(kind)
-    if not mark or fields is None or not inner:
+    model = _MODELS.get(kind)
+    if not mark or model is None or not inner:
         raise Refused(SET, "must be queue.NAME.FIELD=VALUE or cluster.FIELD=VALUE", text, _HOW)
-    name = ".".join(inner[:-1])
-    if inner[-1] not in fields or (kind == "cluster" and name):
-        raise Refused(SET, f"must name a field: {', '.join(fields)}", path, _HOW)
-    if len(inner) > 1:
+    name, field = _split(model, inner)
+    if not field or (kind == "cluster" and name):
+        raise Refused(SET, f"must name a field: {', '.join(model.model_fields)}", path, _HOW)
+    if len(inner) > field.count(".") + 1:
         check_name(f"{SET} {kind} name", name)
-    return Setting(kind, name, inner[-1], _value(value))
-
-
-def _value(text: str) -> Any:
-    """
-    Return a value as JSON has it; what is no JSON is a text.
-    """
     try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
+        set_field(model, {}, field, value)
+    except Refused as error:
+        error.field = f"{SET} {error.field}"
+        raise
+    return Setting(kind, name, field, value)
+
+
+def _split(model: type[Value], inner: list[str]) -> tuple[str, str]:
+    """
+    Return the name and the field, which may lie in another; no field when the model has none so.
+    """
+    *before, last = inner
+    if last in model.model_fields:
+        return ".".join(before), last
+    outer = model.model_fields.get(before[-1]) if before else None
+    inside = None if outer is None else model_inside(outer)
+    if inside is None or last not in inside.model_fields:
+        return "", ""
+    return ".".join(before[:-1]), f"{before[-1]}.{last}"
 
 
 def parse_hosts(text: str, taken: frozenset[str]) -> tuple[JoinWorker, ...]:

@@ -43,7 +43,7 @@ from replay.branch_changes import Changes, parse_hosts, parse_setting, read_inpu
 from replay.check import check
 from replay.verify import verify
 from store.log import EventLog
-from tests.builders import a_job
+from tests.builders import a_job, some_settings
 from tests.replay.logs import ListLog
 from tests.scenario import Scenario
 
@@ -361,6 +361,9 @@ def test_the_branch_says_where_it_comes_from(busy):
         (lambda _: Changes(settings=(parse_setting("queue.priority=x"),)), "--set priority"),
         (lambda _: Changes(settings=(parse_setting("cluster.picker=x"),)), "--set picker"),
         (lambda _: Changes(settings=(parse_setting("queue.picker=x"),)), "--set picker"),
+        (lambda _: Changes(settings=(parse_setting("queue.thresholds=r1m"),)), "--set thresholds"),
+        (lambda _: Changes(settings=(parse_setting("queue.limits.colour=1"),)), "--set"),
+        (lambda _: Changes(settings=(parse_setting("queue.limits.jobs=x"),)), "--set limits.jobs"),
         (lambda _: Changes(settings=(parse_setting("queue.colour=red"),)), "--set"),
         (lambda _: Changes(settings=(parse_setting("priority=1"),)), "--set"),
         (lambda _: Changes(settings=(parse_setting("queue..priority=1"),)), "--set queue name"),
@@ -383,6 +386,33 @@ def test_a_change_that_can_not_be_made_is_refused_before_anything_is_written(bus
         Branch(busy, submitted(busy), changes=make(busy))
 
     assert field == caught.value.field
+
+
+@pytest.mark.parametrize(
+    ("setting", "field", "value"),
+    [
+        ("queue.thresholds=r1m=0.7/2", "thresholds.0.sched_milli", 700),
+        ('queue.thresholds=[{"index": "r1m", "stop_milli": 5}]', "thresholds.0.stop_milli", 5),
+        ("queue.normal.limits.user_slots=7", "limits.user_slots", 7),
+        ("queue.slot_reserve_us=1h", "slot_reserve_us", 3_600_000_000),
+        ("queue.preemptible_by=a+1 b", "preemptible_by.entries.0.preference", 1),
+        ("cluster.preemption.relation=either", "preemption.relation", "either"),
+    ],
+)
+def test_a_setting_is_said_as_in_a_definition(setting, field, value):
+    """
+    One way to say a value, wherever it is said; JSON is understood too.
+    """
+    changes = Changes(settings=(parse_setting(setting),))
+    is_queue = setting.startswith("queue")
+    made = changes.queue("normal", QueueSpec(priority=1)) if is_queue else changes.cluster(
+        some_settings()
+    )
+
+    found = json.loads(made.model_dump_json())
+    for part in field.split("."):
+        found = found[int(part) if part.isdigit() else part]
+    assert value == found
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import json
 
 import pytest
 
+from domain.definition_texts import definition_of
 from domain.errors import Refused
 from domain.limits import LimitSpec
 from domain.projects import ProjectSpec
 from domain.queues import QueueSpec
 from domain.workers import HostSettings
 from tests.tools import cli_harness as harness
-from tools.cli.policies import definition_of
 
 
 def test_a_limit_is_said_by_scopes_and_resources():

@@ -52,6 +52,7 @@ COMMANDS = {
     "hosts": Entry("tools.cli.hosts:hosts", "List hosts; close and open them."),
     "queues": Entry("tools.cli.queues:queues", "List queues; open, close, activate them."),
     "limits": Entry("tools.cli.policies:limits", "Show what of each limit is in use."),
+    "definitions": Entry("tools.cli.definitions:definitions", "Show what is defined."),
     "define": Entry(
         "tools.cli.policies:define", "Define a queue, user, group, project, limit or profile."
     ),

@@ -15,6 +15,7 @@ from click.core import ParameterSource
 from domain.errors import Refused
 
 Command = TypeVar("Command", bound=Callable[..., object])
+Given = TypeVar("Given")
 
 
 def default_directory() -> Path:
@@ -27,16 +28,47 @@ def default_directory() -> Path:
 
 def _directory(ctx: click.Context, param: click.Parameter, path: Path) -> Path:
     """
-    Return a path that is a directory, or isn't there yet.
+    Return a path that is a directory, or isn't there yet; one that was given before a subcommand's
+    name holds for the subcommand too.
 
     Raises:
         Refused: Something else is there.
     """
+    path = _given_before(ctx, param, path)
     if "\0" in str(path) or (os.path.lexists(path) and not path.is_dir()):
         source = ctx.get_parameter_source(param.name or "")
         said_by = "XCE_DIR" if source is ParameterSource.ENVIRONMENT else "--dir"
         raise Refused(said_by, "must be a directory", str(path))
     return path
+
+
+def _given_before(ctx: click.Context, param: click.Parameter, value: Given) -> Given:
+    """
+    Return what an option's like of the group above was given, unless it was typed here itself.
+    """
+    name, above = param.name or "", ctx.parent
+    if above is None or ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+        return value
+    if above.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+        return value
+    given: Given = above.params[name]
+    return given
+
+
+class ByName(click.Group):
+    """
+    Take the name of a thing where a subcommand may stand: then that thing is shown.
+    """
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """
+        Return the subcommand, ``show`` for what is the name of none.
+        """
+        if args[0].startswith("-") or self.get_command(ctx, args[0]) is not None:
+            return super().resolve_command(ctx, args)
+        return super().resolve_command(ctx, ["show", *args])
 
 
 def dir_option(command: Command) -> Command:
@@ -60,7 +92,9 @@ def json_option(command: Command) -> Command:
     """
     Add --json.
     """
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(command)
+    return click.option(
+        "--json", "as_json", is_flag=True, callback=_given_before, help="Print one JSON object."
+    )(command)
 
 
 def watch_option(command: Command) -> Command:

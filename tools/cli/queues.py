@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
+from domain.errors import NotFound
 from tools.cli.client import Client, Json, segment
-from tools.cli.options import columns_option, dir_option, json_option, watch_option
+from tools.cli.options import ByName, columns_option, dir_option, json_option, watch_option
 from tools.cli.output import chosen, say, say_json, table, watch
 
 HEADS = ("QUEUE", "PRIORITY", "STATUS", "PICKER", "JOBS", "PEND", "RUN", "DESCRIPTION")
@@ -29,10 +30,11 @@ def _row(queue: Json) -> list[Any]:
     ]
 
 
-@click.group(invoke_without_command=True, epilog="""
+@click.group(cls=ByName, invoke_without_command=True, epilog="""
 \b
 Examples:
   xce queues
+  xce queues normal                one in full: its definition, and what holds where it says nothing
   xce queues inactivate normal     nothing of it starts; submissions are taken
   xce queues close normal          no submissions; what waits still starts
 """)
@@ -50,7 +52,7 @@ def queues(
     as_json: bool,
 ) -> None:
     """
-    List the queues; with a subcommand, change one.
+    List the queues; with a QUEUE show one in full, with a subcommand change one.
     """
     if ctx.invoked_subcommand is None:
         wanted = chosen(columns, HEADS)
@@ -65,6 +67,30 @@ def _list(client: Client, columns: list[int], *, as_json: bool) -> None:
         return
     rows = [[row[column] for column in columns] for row in map(_row, answer["queues"])]
     table([HEADS[column] for column in columns], rows, numbers="PRIORITY JOBS PEND RUN")
+
+
+@queues.command(epilog="""
+\b
+Example:
+  xce queues show normal           the same: xce queues normal
+Next: xce define queue normal FIELD=VALUE; xce define queue --help names the fields.
+""")
+@click.argument("name", metavar="QUEUE")
+@dir_option
+@json_option
+def show(directory: Path, name: str, *, as_json: bool) -> None:
+    """
+    Show a queue in full: how it is, every field of its definition, and what holds by it.
+    """
+    from tools.cli.definitions import show_queue
+
+    client = Client(directory)
+    found = client.get("/v1/queues")["queues"]
+    row = next((each for each in found if each["queue"] == name), None)
+    if row is None:
+        known = ", ".join(each["queue"] for each in found)
+        raise NotFound("queue", f"must be one of {known}, or a subcommand", name)
+    show_queue(client, row, name, as_json=as_json)
 
 
 def _setter(verb: str, done: str, summary: str) -> None:

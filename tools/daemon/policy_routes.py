@@ -30,6 +30,7 @@ from domain.errors import Refused
 from domain.event import Value
 from projections.scheduling.budgets import PLENTY
 from projections.scheduling.state import State
+from replay.engine import Engine
 from tools.daemon.access import Caller
 from tools.daemon.attempted import Attempted, subject_in
 from tools.daemon.handlers import Api, Handler, parsed
@@ -115,7 +116,33 @@ async def list_limits(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # 
     """
     List what of each limit is in use, of queues, users, groups and projects too.
     """
-    return await api.engine.ask(Read(lambda engine: {"limits": limit_rows(engine.core.state)}))
+
+    def view(engine: Engine) -> dict[str, object]:
+        state = engine.core.state
+        rows = limit_rows(state)
+        return {"limits": rows, "unused": unused_rows(state, rows)}
+
+    return await api.engine.ask(Read(view))
+
+
+def unused_rows(state: State, used: list[dict[str, object]]) -> list[dict[str, object]]:
+    """
+    Return each bound of which nothing is in use, in order of the names: whose budgets it has, and
+    how much may be in use.
+    """
+    known = {(row["limit"], row["resource"]) for row in used}
+    rules = [rule for rule in state.limits.rules.every if (rule.name, rule.resource) not in known]
+    return [
+        {
+            "limit": rule.name,
+            "resource": rule.resource,
+            "each": [name for name, scope in rule.scopes if scope.is_each],
+            "is_by_host": rule.hosts is not None,
+            "most_milli": rule.most_milli,
+            "basis": rule.basis.value,
+        }
+        for rule in sorted(rules, key=lambda rule: (rule.name, rule.resource))
+    ]
 
 
 def limit_rows(state: State) -> list[dict[str, object]]:

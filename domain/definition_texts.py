@@ -1,0 +1,262 @@
+"""
+How definitions are said, FIELD=VALUE by FIELD=VALUE, and how they are shown: the same texts both
+ways, wherever people give them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
+from domain.definitions import AMOUNTS, MODELS, model_inside, shape_of
+from domain.errors import Refused
+from domain.event import Value
+from domain.fairshare import ShareNode, parse_shares
+from domain.limits import Basis, LimitAmount, Scope
+from domain.name_lists import NameList, parse_names
+from domain.resreq.settings import ALIASES, MEMORY_NAMES
+from domain.thresholds import LoadThreshold, parse_thresholds
+from domain.units import (
+    MILLI,
+    MemoryUnit,
+    parse_duration_us,
+    parse_memory_milli,
+    parse_milli,
+    show_duration,
+    show_memory,
+    show_milli,
+)
+from domain.windows import Windows, parse_windows, show_windows
+from domain.zones import UTC_NAME
+
+Json = dict[str, Any]
+
+
+def definition_of(kind: str, current: Json, texts: tuple[str, ...]) -> Json:
+    """
+    Return a definition with fields changed.
+
+    Args:
+        kind: Of what; limits and projects have amounts of resources.
+        current: The definition now, empty for a new one.
+        texts: FIELD=VALUE; a dot reaches into a field, nothing after = takes a value away.
+
+    Raises:
+        Refused: One isn't understood.
+    """
+    spec: Json = json.loads(json.dumps(current))
+    for text in texts:
+        name, is_told, value = text.partition("=")
+        if not is_told or not name:
+            raise Refused("definition", "must be said as FIELD=VALUE", text)
+        if kind in AMOUNTS and name not in MODELS[kind].model_fields:
+            _set_amount(spec, AMOUNTS[kind], name, value)
+        else:
+            set_field(MODELS[kind], spec, name, value)
+    return spec
+
+
+def _set_amount(spec: Json, field: str, resource: str, text: str) -> None:
+    """
+    Set the amount of one resource: 4, 2GB, 50%, 1.5/processor; take it away for an empty text.
+    """
+    kept = [each for each in spec.get(field) or [] if each["resource"] != resource]
+    if text:
+        number, basis = text, Basis.ABSOLUTE
+        if text.endswith("%"):
+            number, basis = text[:-1], Basis.PERCENT
+        elif text.endswith("/processor"):
+            number, basis = text.removesuffix("/processor"), Basis.PER_PROCESSOR
+        is_memory = resource in MEMORY_NAMES and basis is Basis.ABSOLUTE
+        milli = parse_memory_milli(number, unit=MemoryUnit.MB) if is_memory else parse_milli(number)
+        kept.append({"resource": resource, "milli": milli, "basis": basis.value})
+    spec[field] = kept
+
+
+def set_field(model: type[Value], spec: Json, name: str, text: str) -> None:
+    """
+    Set one field of a definition, given as people say it; a dot reaches into a field.
+
+    Args:
+        model: Of the definition; a field that it doesn't have is set as JSON, for the check that
+            names those it has.
+        spec: The definition as JSON; changed in place.
+        name: The field.
+        text: Its value, "" to take it away.
+
+    Raises:
+        Refused: The text isn't understood.
+    """
+    outer, _, rest = name.partition(".")
+    field = model.model_fields.get(outer)
+    if rest:
+        inner = model_inside(field) if field is not None else None
+        spec[outer] = dict(spec.get(outer) or {})
+        set_field(inner or Value, spec[outer], rest, text)
+        return
+    shape = "json" if field is None else shape_of(field)
+    if shape == "requirement":
+        # What was parsed of the old text must not stay.
+        spec[outer] = [text] if text else []
+        spec["requirement"] = None
+        return
+    if text or shape == "text":
+        spec[outer] = parse_value(outer, field, text)
+    else:
+        spec.pop(outer, None)
+
+
+def parse_value(name: str, field: FieldInfo | None, text: str) -> Any:
+    """
+    Return a field's value as JSON has it, from how people say it; JSON itself is taken too.
+
+    Args:
+        name: Of the field; its end is the unit of a number.
+        field: None for one that isn't known.
+        text: What was given.
+
+    Raises:
+        Refused: The text isn't understood.
+    """
+    shape = "json" if field is None else shape_of(field)
+    if shape in ("text", "enum"):
+        return text
+    if text[:1] in ("[", "{"):
+        return _json(text)
+    match shape:
+        case "names":
+            return parse_names(text, field=name).model_dump(mode="json")
+        case "scope":
+            names = parse_names(text.removeprefix("each "), field=name)
+            return {"names": names.model_dump(mode="json"), "is_each": text.startswith("each ")}
+        case "windows":
+            return parse_windows(text, field=name).model_dump(mode="json")
+        case "thresholds":
+            return [each.model_dump(mode="json") for each in parse_thresholds(text, field=name)]
+        case "shares":
+            return [each.model_dump(mode="json") for each in parse_shares(text)]
+        case "words":
+            return text.split()
+        case "numbers":
+            return [_json(word) for word in text.split()]
+        case "number":
+            return _number(name, text)
+    return _json(text)
+
+
+def _json(text: str) -> Any:
+    """
+    Return a value as JSON has it; what is no JSON is a text.
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _number(name: str, text: str) -> Any:
+    """
+    Return a number with or without a unit; one without is in the unit of the field's name.
+    """
+    if not text[-1:].isalpha() or not text[:1].isdigit():
+        return _json(text)
+    if name.endswith("_us"):
+        return parse_duration_us(text, field=name)
+    if name.endswith("_kib"):
+        return parse_memory_milli(text, unit=MemoryUnit.KB, field=name) // MILLI
+    return text
+
+
+# -------------------------------------------------------------------------------------------- show
+
+
+def told_fields(spec: Value, before: str = "") -> Iterator[tuple[str, str]]:
+    """
+    Yield each field of a definition with its value as people would say it, "" for none.
+
+    Amounts stand by their resources; of a field with fields inside those are told, or the one when
+    there is nothing in it. What is worked out from another field isn't told.
+    """
+    for name, field in type(spec).model_fields.items():
+        value = getattr(spec, name)
+        shape = shape_of(field)
+        if shape == "made":
+            continue
+        if shape == "inside" and value is not None:
+            yield from told_fields(value, f"{before}{name}.")
+        elif shape == "amounts":
+            for amount in value:
+                yield amount.resource, show_amount(amount)
+        else:
+            yield before + name, show_value(name, value)
+
+
+def show_value(name: str, value: Any) -> str:
+    """
+    Return a value as people would say it, "" for none.
+    """
+    if value is None or value == ():
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return _show_number(name, value)
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, NameList):
+        return value.text()
+    if isinstance(value, Scope):
+        return f"{'each ' * value.is_each}{value.names.text()}"
+    if isinstance(value, Windows) and value.zone == UTC_NAME:
+        return show_windows(value)
+    if isinstance(value, tuple):
+        return _show_many(value)
+    return value.model_dump_json() if isinstance(value, Value) else str(value)
+
+
+def _show_many(values: tuple[Any, ...]) -> str:
+    first = values[0]
+    if isinstance(first, LoadThreshold):
+        return " ".join(map(_show_threshold, values))
+    if isinstance(first, ShareNode):
+        return " ".join(map(_show_share, values))
+    if isinstance(first, Value):
+        return json.dumps([each.model_dump(mode="json") for each in values])
+    return " ".join(show_value("", each) for each in values)
+
+
+def _show_number(name: str, value: int) -> str:
+    if name.endswith("_us") and value:
+        return show_duration(value)
+    return show_memory(value * MILLI) if name.endswith("_kib") and value else str(value)
+
+
+def show_amount(amount: LimitAmount) -> str:
+    """
+    Return an amount as people say it: 4, 2GB, 50%, 1.5/processor.
+    """
+    if amount.basis is Basis.PERCENT:
+        return f"{show_milli(amount.milli)}%"
+    if amount.basis is Basis.PER_PROCESSOR:
+        return f"{show_milli(amount.milli)}/processor"
+    return _show_of(amount.resource, amount.milli)
+
+
+def _show_threshold(threshold: LoadThreshold) -> str:
+    bounds = (threshold.sched_milli, threshold.stop_milli)
+    sched, stop = ("" if each is None else _show_of(threshold.index, each) for each in bounds)
+    return f"{threshold.index}={sched}{'/' if stop else ''}{stop}"
+
+
+def _show_of(resource: str, milli: int) -> str:
+    is_memory = ALIASES.get(resource, resource) in MEMORY_NAMES and milli
+    return show_memory(milli) if is_memory else show_milli(milli)
+
+
+def _show_share(node: ShareNode) -> str:
+    members = f"({' '.join(map(_show_share, node.members))})" if node.members else ""
+    return f"{node.name}={node.shares}{members}"

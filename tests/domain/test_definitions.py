@@ -1,0 +1,114 @@
+"""
+What people say of definitions, and see of them: every field of every model, by introspection.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from domain.definition_texts import definition_of, set_field, told_fields
+from domain.definitions import MODELS, fields_of
+from domain.errors import Refused
+from domain.queues import QueueSpec
+
+SAID = {
+    "queue": (
+        "priority=40", "picker=fairshare", "limits.user_slots=10", "hosts=h1+2 others",
+        "fairshare.shares=ann=10 staff=5(bob=1 eve=2)", "slot_reserve_us=90m",
+        "job_limits_max.memory_kib=2GB", "thresholds=r1m=0.7/2 mem=2GB/500MB pg=/20",
+        "run_windows=08:00-18:00", "exits.success=1 2", "resreq=select[mem>5]", "on_load=requeue",
+        "users=all ~eve", "preemptible_by=urgent",
+    ),
+    "user": ("slots_max=20", "description=5"),
+    "group": ("members=alice bob", "jobs_max=7"),
+    "project": ("groups=g1 g2", "slots=5", "is_open=false"),
+    "limit": ("users=each all ~root", "slots=8", "mem=2GB", "swp=50%", "tasks=1.5/processor"),
+    "profile": ("resreq=rusage[mem=5]", "resreq_mark=fixed", "run_limit_us=1h"),
+    "resource": ("scope=host", "is_consumable=true"),
+    "host": ("thresholds=r1m=4/8", "dispatch_windows=18:00-08:00", "is_locked=true"),
+    "cluster": (
+        "name=c", "default_queue=q", "picker=easy", "allocators=parjob fill",
+        "session_interval_us=0", "session_max_decisions=9", "clean_period_us=1h", "forget_batch=1",
+        "key_retention_us=24h", "snapshot_every_events=5", "default_host_type=any",
+        "memory_unit=MB", "reserve_per_task=false", "preemption.relation=either",
+        "preemption.job_types=exclusive backfill",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_field_of_every_kind_says_what_it_is_for(kind):
+    """
+    Help that leaves a field out, or leaves it unexplained, sends people to the source.
+    """
+    unexplained = [field.name for field in fields_of(kind) if not field.meaning]
+
+    assert [] == unexplained
+
+
+def test_a_new_field_of_a_queue_is_in_the_help_by_itself():
+    """
+    Fields are read off the model; only what is worked out from another one isn't said.
+    """
+    outer = {field.name.split(".")[0] for field in fields_of("queue")}
+
+    assert {"requirement", "stop_when", "resume_when"} == set(QueueSpec.model_fields) - outer
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_what_is_shown_of_a_definition_can_be_said_again(kind):
+    """
+    The texts of `xce definitions` are those of `xce define`: shown and said, it is the same.
+    """
+    name = {"name": "n"} if kind == "resource" else {}
+    said = definition_of(kind, name, SAID[kind])
+    spec = MODELS[kind].model_validate_json(json.dumps(said))
+    shown = [f"{field}={text}" for field, text in told_fields(spec) if text]
+
+    again = definition_of(kind, name, tuple(shown))
+
+    assert set(SAID[kind]) <= set(shown)
+    assert spec == MODELS[kind].model_validate_json(json.dumps(again))
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [("slot_reserve_us=1x", "slot_reserve_us"), ("job_limits_max.memory_kib=2XB", "memory_kib"),
+     ("run_windows=25:00-26:00", "run_windows"), ("hosts=!", "hosts"),
+     ("thresholds=r1m", "thresholds")],
+)  # fmt: skip
+def test_a_value_that_isnt_understood_is_refused_by_its_field(text, field):
+    """
+    Before anybody is asked.
+    """
+    with pytest.raises(Refused) as caught:
+        definition_of("queue", {}, (text,))
+
+    assert caught.value.field.startswith(field)
+
+
+def test_windows_of_another_time_zone_are_shown_with_it():
+    """
+    Else they would be said again as those of UTC.
+    """
+    zoned = '{"windows": [{"begin_minute": 60, "end_minute": 90}], "zone": "Europe/Berlin"}'
+    said = definition_of("queue", {"priority": 1}, (f"run_windows={zoned}",))
+    spec = QueueSpec.model_validate_json(json.dumps(said))
+    shown = dict(told_fields(spec))["run_windows"]
+
+    again = definition_of("queue", {"priority": 1}, (f"run_windows={shown}",))
+
+    assert spec == QueueSpec.model_validate_json(json.dumps(again))
+
+
+def test_nothing_after_the_sign_takes_a_value_inside_another_away():
+    """
+    Else a bound of a queue could be set and never be taken away again.
+    """
+    spec = {"limits": {"slots": 5, "jobs": 3}}
+
+    set_field(QueueSpec, spec, "limits.slots", "")
+
+    assert {"limits": {"jobs": 3}} == spec

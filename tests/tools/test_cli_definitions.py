@@ -1,0 +1,125 @@
+"""
+What is said of a queue's definition that counts for nothing, and the help about definitions.
+"""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from domain.definitions import MODELS, fields_of
+from domain.name_lists import parse_names
+from domain.preemption import Preemption, Relation
+from domain.queues import QueueSpec
+from tests.builders import some_settings
+from tests.tools import cli_harness as harness
+from tools.cli import main
+from tools.cli.queue_notices import notices_of
+
+MADE = ("requirement", "stop_when", "resume_when")
+BOTH = some_settings()
+EITHER = some_settings(preemption=Preemption(relation=Relation.EITHER))
+
+
+def _queues(hunter="normal", prey=None, priority=90):
+    return {
+        "urgent": QueueSpec(
+            priority=priority, preemptible_queues=parse_names(hunter) if hunter else None
+        ),
+        "normal": QueueSpec(priority=30, preemptible_by=parse_names(prey) if prey else None),
+    }
+
+
+@pytest.mark.parametrize(
+    ("queues", "name", "cluster", "field", "words"),
+    [
+        (_queues(), "urgent", BOTH, "preemptible_queues",
+         "define queue normal preemptible_by=urgent"),
+        (_queues(None, "urgent"), "normal", BOTH, "preemptible_by",
+         "define queue urgent preemptible_queues=normal"),
+        (_queues("night"), "urgent", BOTH, "preemptible_queues", "there is no queue night"),
+        (_queues("normal", "urgent", 30), "urgent", EITHER, "preemptible_queues",
+         "no higher priority"),
+        (_queues("all"), "urgent", BOTH, "preemptible_queues", "both say so"),
+    ],
+)  # fmt: skip
+def test_a_queue_that_silently_never_preempts_is_told_what_to_do(
+    queues, name, cluster, field, words
+):
+    """
+    Both queues must agree unless the cluster says otherwise; who set one of the two waits for
+    preemption that never comes.
+    """
+    assert words in notices_of(name, queues, cluster)[field]
+
+
+@pytest.mark.parametrize(
+    ("queues", "cluster"),
+    [(_queues(), EITHER), (_queues("normal", "urgent"), BOTH), (_queues("all", "all"), BOTH)],
+)
+def test_queues_that_agree_are_told_nothing(queues, cluster):
+    """
+    A notice that comes always is read never.
+    """
+    assert {} == notices_of("urgent", queues, cluster)
+
+
+def test_shares_without_the_picker_that_reads_them_are_told():
+    """
+    They are kept, and count for nothing.
+    """
+    queue = QueueSpec.model_validate({"priority": 1, "fairshare": {}})
+
+    told = notices_of("q", {"q": queue}, BOTH)
+
+    assert "picker=fairshare" in told["fairshare"]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_help_of_define_lists_every_field_of_the_kind(kind):
+    """
+    With its type, unit and default, and examples of that kind alone.
+    """
+    done = CliRunner().invoke(main.cli, ["define", kind, "--help"], prog_name="xce")
+
+    told = " ".join(done.output.split())
+    for field in fields_of(kind):
+        assert field.words in told
+        assert field.shape == "amounts" or f" {field.name}=" in told
+    other = next(each for each in MODELS if each != kind)
+    assert f"xce define {kind} " in done.output
+    assert f"xce define {other} " not in done.output
+
+
+@pytest.mark.slow
+def test_a_live_cluster_shows_each_definition_in_full(tmp_path):
+    """
+    What was said, what holds where nothing was said, and limits that nothing uses yet.
+    """
+    with harness.cluster(tmp_path, "--workers", "1", "--slots", "2") as live:
+        noted = live.run("define", "queue", "urgent", "priority=90", "preemptible_queues=normal")
+        live.run("define", "limit", "l1", "users=each all", "mem=50GB")
+        live.run("define", "cluster", "default_project=p1")
+        shown = live.run("queues", "urgent").stdout
+        facts = live.ask("queues", "urgent")
+        limits = live.ask("limits")
+        table = live.run("limits").stdout
+        unknown = live.run("queues", "nothing")
+        cluster = live.ask("definitions", "cluster")
+        all_of_it = live.run("definitions").stdout
+
+        assert "preemptible_by=urgent" in noted.stderr
+        assert all(field in shown for field in QueueSpec.model_fields if field not in MADE)
+        assert "builtin_fcfs, the cluster's" in shown
+        assert ([], 90) == (facts["preempts"], facts["definition"]["priority"])
+        assert ("l1", ["users"]) == (limits["unused"][0]["limit"], limits["unused"][0]["each"])
+        assert "each user" in table
+        assert "50GB" in table
+        assert (1, True) == (unknown.returncode, "urgent, normal" in unknown.stderr)
+        assert "p1" == cluster["definition"]["default_project"]
+        assert 'limit    l1      users="each all" mem=50GB' in all_of_it
+        assert "" == live.run("define", "queue", "normal", "preemptible_by=urgent").stderr
+        assert ["normal"] == live.ask("queues", "urgent")["preempts"]
+        # What stands before a subcommand's name is meant for it too.
+        elsewhere = live.run("queues", "--dir", str(tmp_path / "none"), "close", "normal")
+        assert 3 == elsewhere.returncode

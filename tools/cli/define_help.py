@@ -1,0 +1,62 @@
+"""
+The help of `xce define`: after KIND --help the fields of that kind, read off its model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from domain.definitions import MODELS, DefinedField, fields_of
+
+KEY = "xce.define.kind"
+EXAMPLE = "  xce define "
+
+
+class DefineCommand(click.Command):
+    """
+    Explain the fields of the kind that stands beside ``--help``.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """
+        Remember the kind before anything is parsed: help is given before arguments are looked at.
+        """
+        ctx.meta[KEY] = next((one for one in args if one in MODELS), "")
+        return super().parse_args(ctx, args)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """
+        Write the fields of the kind that was named, with examples of it alone.
+        """
+        kind = ctx.meta.get(KEY, "")
+        if not kind:
+            super().format_epilog(ctx, formatter)
+            return
+        article = "the" if kind == "cluster" else "a"
+        formatter.write(f"\nFields of {article} {kind}:\n")
+        for field in fields_of(kind):
+            _write_field(formatter, kind, field)
+        formatter.write("\nExamples:\n" + "".join(_examples(self.epilog or "", kind)))
+
+
+def _write_field(formatter: click.HelpFormatter, kind: str, field: DefinedField) -> None:
+    is_amount = field.shape == "amounts"
+    formatter.write(f"  {field.words if is_amount else f'{field.name}={field.words}'}\n")
+    if kind == "cluster":
+        usual = f" Default: {field.default}." if field.default else ""
+    elif field.is_needed:
+        usual = " A new one needs it."
+    else:
+        usual = f" Default: {field.default or 'none'}."
+    # On the command line nothing after = is what the models call None.
+    meaning = field.meaning.replace("None for", "none for").replace("None when", "none when")
+    with formatter.indentation(), formatter.indentation(), formatter.indentation():
+        formatter.write_text(f"{meaning}{usual}")
+
+
+def _examples(epilog: str, kind: str) -> Iterator[str]:
+    for line in epilog.splitlines():
+        if line.startswith(f"{EXAMPLE}{kind} "):
+            yield f"{line}\n"

@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -164,20 +165,61 @@ def test_who_did_what(xce) -> None:
     assert "submit job" in xce("who", "--all")[1]
 
 
-def test_sql_gives_a_table_json_lines_or_csv(xce) -> None:
+def test_sql_gives_a_table_json_json_lines_or_csv(xce) -> None:
     """
-    The same rows in three forms.
+    The same rows in four forms; --json is one object as in every other command.
     """
     query = "SELECT job_id, name FROM jobs ORDER BY job_key"
     _, as_csv, _ = xce("sql", query, "--csv")
-    _, as_json, _ = xce("sql", query, "--json")
+    as_json = told(xce("sql", query, "--json"))
+    _, as_jsonl, _ = xce("sql", query, "--jsonl")
     _, table, _ = xce("sql", query)
 
     rows = list(csv.reader(io.StringIO(as_csv)))
     assert ["job_id", "name"] == rows[0]
     assert ["2", "'=1+1"] == rows[2]
-    assert [FORGED, "=1+1"] == [json.loads(line)["name"] for line in as_json.splitlines()]
+    assert [FORGED, "=1+1"] == [json.loads(line)["name"] for line in as_jsonl.splitlines()]
+    assert ["job_id", "name"] == as_json["columns"]
+    assert [FORGED, "=1+1"] == [row["name"] for row in as_json["rows"]]
+    assert [] == told(xce("sql", query.replace("ORDER", "WHERE 0 ORDER"), "--json"))["rows"]
+    assert 2 == xce("sql", query, "--json", "--csv")[0]
     assert 3 == len(table.splitlines())
+
+
+def test_tables_check_rebuild_report_and_export_answer_programs(
+    xce, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    One JSON object each, like every other command.
+    """
+    assert 0 == run(["audit", "tables", "jobs", "--json"])
+    tables = json.loads(capsys.readouterr().out)["tables"]
+    page = told(xce("report", str(tmp_path / "page.html"), "--json"))
+    anew = told(xce("rebuild", "--json"))
+    rows = told(xce("export", "jobs", "--json"))["rows"]
+
+    assert "job_id" in [column["column"] for column in tables[0]["columns"]]
+    assert (tmp_path / "page.html").stat().st_size == page["bytes"]
+    assert page["position"] == anew["position"]
+    assert 2 == len(rows)
+    assert {"position": page["position"], "is_same": True, "differences": []} == told(
+        xce("check", "--json")
+    )
+
+
+def test_tables_that_differ_from_the_log_say_where_as_json_too(xce, cluster: Path) -> None:
+    """
+    With the exit status of a difference, and no complaint beside the answer.
+    """
+    assert 0 == xce("catch-up")[0]
+    with sqlite3.connect(place_of(cluster).current()) as tables:
+        tables.execute("UPDATE jobs SET name = 'another' WHERE job_id = '2'")
+
+    status, output, complaints = xce("check", "--json")
+
+    answer = json.loads(output)
+    assert (1, "", False) == (status, complaints, answer["is_same"])
+    assert "another" in answer["differences"][0]["kept"]
 
 
 def test_export_is_safe_for_spreadsheets(xce) -> None:

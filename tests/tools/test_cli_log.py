@@ -168,12 +168,13 @@ def test_a_kept_head_shows_what_the_log_alone_cannot(place: Path, capsys) -> Non
     assert 0 == run(["log", "backup", log, str(place / "old")])
     with EventLog.open(log, writable=True) as opened:
         opened.append(job_events(9000))
-    assert 0 == run(["log", "make-key", key])
-    capsys.readouterr()
-    assert 0 == run(["log", "head", log, "--sign", key])
+    assert 0 == run(["log", "make-key", key, "--json"])
+    assert {"private": key, "public": f"{key}.pub"} == told(capsys)
+    assert 0 == run(["log", "head", log, "--sign", key, "--json"])
     Path(head).write_text(capsys.readouterr().out)
 
-    assert 0 == run(["log", "check-head", log, head, "--key", f"{key}.pub"])
+    assert 0 == run(["log", "check-head", log, head, "--key", f"{key}.pub", "--json"])
+    assert told(capsys)["is_good"]
     assert 0 == run(["log", "verify", str(place / "old")])
     assert 4 == run(["log", "check-head", str(place / "old"), head])
     capsys.readouterr()
@@ -185,7 +186,9 @@ def test_snapshots_are_listed_checked_pinned_and_pruned(place: Path, capsys) -> 
     """
     log = str(place / "cluster")
     assert 0 == run(["snapshot", "check", log])
-    assert 0 == run(["snapshot", "pin", log, "4604"])
+    capsys.readouterr()
+    assert 0 == run(["snapshot", "pin", log, "4604", "--json"])
+    assert (4604, True) == ((pinned := told(capsys))["position"], pinned["pinned"])
     assert 1 == run(["snapshot", "pin", log, "17"])
     assert "POSITION: must be that of a snapshot (given: 17)" in capsys.readouterr().err
     next((place / "cluster" / "snapshots").glob("*.snapshot")).write_bytes(b"rubbish")
@@ -193,8 +196,9 @@ def test_snapshots_are_listed_checked_pinned_and_pruned(place: Path, capsys) -> 
     assert 0 == run(["snapshot", "list", log, "--json"])
     assert "truncated" in told(capsys)["snapshots"][0]["problem"]
     assert 4 == run(["snapshot", "check", log])
-    assert 0 == run(["snapshot", "prune", log, "--keep", "1"])
     capsys.readouterr()
+    assert 0 == run(["snapshot", "prune", log, "--keep", "1", "--json"])
+    assert [] == told(capsys)["removed"]
 
 
 def test_what_no_snapshot_makes_up_for_is_not_pruned(place: Path, capsys) -> None:

@@ -138,6 +138,29 @@ def test_every_command_is_documented_for_programs(name):
     assert f"\n## xce {name}\n" in DOCUMENT.read_text()
 
 
+WITHOUT_JSON = {
+    ("worker",): "runs until it is ended, and writes lines of JSON anyway",
+    ("audit", "follow"): "runs until it is ended",
+    ("replay", "debug"): "is a conversation; its scripts have their own output",
+}
+
+
+def test_every_command_answers_programs_or_says_why_not():
+    """
+    Who writes a script must not look up which commands have --json.
+    """
+    is_asked = {
+        path: command for path, command in ALL.items()
+        if not isinstance(command, click.Group) or command.invoke_without_command
+    }  # fmt: skip
+    without = {
+        path for path, command in is_asked.items()
+        if not any("--json" in one.opts for one in command.params)
+    }  # fmt: skip
+
+    assert set(WITHOUT_JSON) == without
+
+
 def test_help_imports_no_heavy_module():
     """
     People wait for every command; pydantic, HTTP and the store are imported where they are used.

@@ -254,7 +254,8 @@ def catch_up_command(directory: Path, *, as_json: bool) -> None:
     epilog="Example: xce audit rebuild. Whoever reads or fills the old tables meanwhile goes on.",
 )
 @dir_option
-def rebuild_command(directory: Path) -> None:
+@json_option
+def rebuild_command(directory: Path, *, as_json: bool) -> None:
     """
     Make the tables anew from the whole log, in a new file that then takes the old one's place.
     """
@@ -263,7 +264,11 @@ def rebuild_command(directory: Path) -> None:
     with opened(directory) as (log, place):
         with Bar() as bar:
             make_anew(log, place, bar)
-        say(f"Made anew: {place.link}, {counted(log.head(), 'event')}.")
+        head = log.head()
+    if as_json:
+        say_json({"database": str(place.link), "position": head})
+    else:
+        say(f"Made anew: {place.link}, {counted(head, 'event')}.")
 
 
 @audit_group.command(
@@ -331,7 +336,8 @@ def status_command(directory: Path, *, as_json: bool) -> None:
     epilog="Example: xce audit check. Exit status 0 when equal, 1 when not, 4 when damaged.",
 )
 @dir_option
-def check_command(directory: Path) -> None:
+@json_option
+def check_command(directory: Path, *, as_json: bool) -> int:
     """
     Compare the tables, row for row, with tables made anew from the log.
     """
@@ -364,13 +370,19 @@ def check_command(directory: Path) -> None:
             log.read(begin - 1, kept.position()), digest_at=lambda at: log.digest_at(at).hex()
         )
         model.close()
+        position = kept.position()
         with Reading(path) as fresh:
             found = [one for one in differences(kept, fresh) if one.table != "tracking"]
+    if as_json:
+        rows = [{"table": one.table, "kept": one.first, "anew": one.second} for one in found]
+        say_json({"position": position, "is_same": not found, "differences": rows})
+        return 1 if found else 0
     for one in found:
         say(f"{one.table}: kept {one.first}, made anew {one.second}")
     if found:
         raise Different
     say("The tables equal those made anew from the log.")
+    return 0
 
 
 class Different(XceError):  # noqa: N818 - as the families of domain.errors

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from tools.cli.audit_asking import (
     viewer_of,
 )
 from tools.cli.history import is_worth_a_line
-from tools.cli.options import dir_option, json_option
+from tools.cli.options import dir_option, json_option, jsonl_option
 from tools.cli.output import escape, say, say_json, table
 
 # --------------------------------------------------------------------------------------------- who
@@ -137,22 +138,51 @@ def _show_commands(found: list[dict[str, Any]]) -> None:
 # --------------------------------------------------------------------------------------------- SQL
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """
+    Say how rows are printed; as a table when nothing is said.
+
+    Raises:
+        Refused: In two ways at once.
+    """
+
+    as_csv: bool
+    as_json: bool
+    as_jsonl: bool
+
+    def __post_init__(self) -> None:
+        if self.as_csv + self.as_json + self.as_jsonl > 1:
+            raise Refused("--csv, --json, --jsonl", "only one of them can be given")
+
+
 def write_rows(
-    heads: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool, as_csv: bool
+    heads: Sequence[str], rows: Iterable[Sequence[object]], position: int, form: Form
 ) -> None:
     """
-    Print rows: as a table, as JSON lines, or as CSV that no spreadsheet takes for formulas.
+    Print rows: as a table, as one JSON object, as JSON lines, or as CSV that no spreadsheet takes
+    for formulas. Rows are printed as they come: a whole table may have millions.
     """
     from projections.audit.escaping import csv_text
 
-    if as_csv:
+    if form.as_csv:
         for line in csv_text(heads, rows):
             sys.stdout.write(line)
-    elif as_json:
+    elif form.as_jsonl:
         for row in rows:
-            click.echo(json.dumps(dict(zip(heads, map(_plain, row), strict=True))))
+            click.echo(_row_json(heads, row))
+    elif form.as_json:
+        begin = json.dumps({"position": position, "columns": list(heads)})
+        sys.stdout.write(f'{begin[:-1]}, "rows": [')
+        for number, row in enumerate(rows):
+            sys.stdout.write((", " if number else "") + _row_json(heads, row))
+        sys.stdout.write("]}\n")
     else:
         table([escape(head) for head in heads], [[_plain(cell) for cell in row] for row in rows])
+
+
+def _row_json(heads: Sequence[str], row: Sequence[object]) -> str:
+    return json.dumps(dict(zip(heads, map(_plain, row), strict=True)))
 
 
 def _plain(cell: object) -> object:
@@ -160,9 +190,6 @@ def _plain(cell: object) -> object:
 
 
 csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print CSV, safe for spreadsheets.")
-lines_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object for each row."
-)
 
 
 @click.command(
@@ -172,6 +199,7 @@ lines_option = click.option(
 Examples:
   xce audit sql "SELECT queue, count(*) FROM jobs GROUP BY queue"
   xce audit sql --csv - < query.sql
+  xce audit sql "SELECT job_id, state FROM jobs" --json | jq '.rows[].job_id'
 Tables and columns: xce audit tables.
 """,
 )
@@ -179,8 +207,9 @@ Tables and columns: xce audit tables.
 @csv_option
 @fresh_option
 @dir_option
-@lines_option
-def sql(directory: Path, query: str, *, as_csv: bool, stale: bool, as_json: bool) -> None:
+@json_option
+@jsonl_option
+def sql(directory: Path, query: str, *, stale: bool, **form: bool) -> None:
     """
     Ask in SQL; with - the query is read from standard input. Nothing can be changed.
 
@@ -188,13 +217,14 @@ def sql(directory: Path, query: str, *, as_csv: bool, stale: bool, as_json: bool
     """
     from tools.cli.audit import asked
 
+    wanted = Form(**form)
     text = sys.stdin.read() if query == "-" else query
     if not text.strip():
         raise Refused("query", "must not be empty")
     with asked(directory, fresh=not stale) as reading:
         keep_private(reading)
         heads, rows = reading.sql(text)
-        write_rows(heads, rows, as_json=as_json, as_csv=as_csv)
+        write_rows(heads, rows, reading.position(), wanted)
 
 
 QUESTIONS = (who, sql)

@@ -11,9 +11,9 @@ import click
 
 from domain.errors import Refused, StoreUnavailable
 from tools.cli.audit_asking import fresh_option, keep_private
-from tools.cli.audit_questions import csv_option, lines_option, write_rows
-from tools.cli.options import dir_option
-from tools.cli.output import say, table
+from tools.cli.audit_questions import Form, csv_option, write_rows
+from tools.cli.options import dir_option, json_option, jsonl_option
+from tools.cli.output import say, say_json, table
 
 
 @click.command(
@@ -34,7 +34,8 @@ The page needs no network and no program: open it in any browser, or send it by 
 @click.option("--force", is_flag=True, help="Replace a file that is there already.")
 @fresh_option
 @dir_option
-def report(directory: Path, file: Path, *, force: bool, stale: bool) -> None:
+@json_option
+def report(directory: Path, file: Path, *, force: bool, stale: bool, as_json: bool) -> None:
     """
     Write one HTML page: utilisation, queue lengths, waits, preemptions, why jobs waited.
     """
@@ -44,14 +45,19 @@ def report(directory: Path, file: Path, *, force: bool, stale: bool) -> None:
 
     _check_new(file, force=force)
     with asked(directory, fresh=not stale) as reading:
-        text = page(report_of(reading))
+        found = report_of(reading)
+    text = page(found)
     new = file.with_name(file.name + ".new")
     try:
         new.write_text(text, encoding="utf-8")
         new.replace(file)
     except OSError as error:
         raise StoreUnavailable("report", str(file), error.strerror) from None
-    say(f"Written: {file}")
+    if as_json:
+        size = file.stat().st_size
+        say_json({"file": str(file), "bytes": size, "position": found.position})
+    else:
+        say(f"Written: {file}")
 
 
 def _check_new(file: Path, *, force: bool) -> None:
@@ -71,27 +77,32 @@ def _check_new(file: Path, *, force: bool) -> None:
 @csv_option
 @fresh_option
 @dir_option
-@lines_option
-def export(directory: Path, name: str, *, as_csv: bool, stale: bool, as_json: bool) -> None:
+@json_option
+@jsonl_option
+def export(directory: Path, name: str, *, stale: bool, **form: bool) -> None:
     """
-    Print a whole table or view as CSV (or JSON lines), safe for spreadsheets.
+    Print a whole table or view as CSV (or JSON), safe for spreadsheets.
     """
     from projections.audit.metadata import names
     from tools.cli.audit import asked
 
+    wanted = Form(**form)
+    if not (wanted.as_json or wanted.as_jsonl):
+        wanted = Form(as_csv=True, as_json=False, as_jsonl=False)
     if name not in names():
         raise Refused("table", f"must be one of {', '.join(names())}", name)
     with asked(directory, fresh=not stale) as reading:
         keep_private(reading)
         heads, rows = reading.table(f'SELECT * FROM "{name}"')  # noqa: S608 - one of our own names
-        write_rows(heads, rows, as_json=as_json, as_csv=as_csv or not as_json)
+        write_rows(heads, rows, reading.position(), wanted)
 
 
 @click.command("tables", epilog="Examples: xce audit tables, xce audit tables pend_reasons.")
 @click.argument("name", metavar="[TABLE]", required=False)
 @click.option("--markdown", is_flag=True, help="Print the whole documentation as Markdown.")
 @click.option("--datasette", is_flag=True, help="Print the metadata for Datasette as JSON.")
-def tables_command(name: str | None, *, markdown: bool, datasette: bool) -> None:
+@json_option
+def tables_command(name: str | None, *, markdown: bool, datasette: bool, as_json: bool) -> None:
     """
     Describe the tables and views, or one of them column by column.
     """
@@ -99,14 +110,24 @@ def tables_command(name: str | None, *, markdown: bool, datasette: bool) -> None
 
     if markdown or datasette:
         sys.stdout.write(metadata_json("audit") if datasette else documentation())
+    elif name is not None and name not in names():
+        raise Refused("table", f"must be one of {', '.join(names())}", name)
+    elif as_json:
+        say_json({"tables": list(map(_table_json, [name] if name else names()))})
     elif name is None:
         table(("NAME", "ONE ROW IS"), [(one, described(one)[0]) for one in names()])
-    elif name not in names():
-        raise Refused("table", f"must be one of {', '.join(names())}", name)
     else:
         doc, columns = described(name)
         say(doc)
         table(("COLUMN", "TYPE", "SAYS"), columns)
+
+
+def _table_json(name: str) -> dict[str, object]:
+    from projections.audit.metadata import described
+
+    doc, columns = described(name)
+    rows = [{"column": column, "type": kind, "says": says} for column, kind, says in columns]
+    return {"table": name, "says": doc, "columns": rows}
 
 
 COMMANDS = (report, export, tables_command)

@@ -4,7 +4,6 @@ The commands about logs and snapshots as files: they need no running scheduler.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,11 +17,11 @@ from store.verify import VerifyReport, verify
 from tools.cli.log_files import COMMANDS
 from tools.cli.log_places import snapshot_directory
 from tools.cli.log_snapshots import COMMANDS as SNAPSHOT_COMMANDS
-from tools.cli.output import counted
+from tools.cli.options import json_option
+from tools.cli.output import counted, say_json
 
 CORRUPT = 4
 LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
-JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 @click.group(
@@ -67,7 +66,7 @@ Next: xce log verify run1.
 """,
 )
 @LOG
-@JSON
+@json_option
 def log_info(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's way
     """
     Describe a log.
@@ -75,7 +74,7 @@ def log_info(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's way
     with EventLog.open(log, writable=False) as opened:
         info = opened.info()
     if as_json:
-        click.echo(json.dumps(asdict(info)))
+        say_json(asdict(info))
         return
     _show(
         {
@@ -106,7 +105,7 @@ Also while its scheduler runs. Next, for the decisions in it: xce replay verify 
 """,
 )
 @LOG
-@JSON
+@json_option
 @click.option(
     "--fast", is_flag=True, help="Don't decode the events: checksum, chain, order and index only."
 )
@@ -151,14 +150,14 @@ They may all be removed: the log alone gives the same state, only later.
 """,
 )
 @LOG
-@JSON
+@json_option
 def snapshot_list(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's way
     """
     List the snapshots of a log.
     """
     rows = [_snapshot_row(entry) for entry in entries_of(snapshot_directory(log))]
     if as_json:
-        click.echo(json.dumps({"snapshots": rows}))
+        say_json({"snapshots": rows})
         return
     for row in rows:
         pinned = "  pinned" if row["pinned"] else ""

@@ -23,7 +23,8 @@ from store.repair import repair
 from store.snapshots import SnapshotStore
 from store.transfer import RecordingHeader, export_log, import_log
 from tools.cli.log_places import snapshot_directory
-from tools.cli.options import examples
+from tools.cli.options import examples, json_anyway_option, json_option
+from tools.cli.output import say_json
 from tools.cli.replay_state import AT_HELP
 
 PATH = click.Path(path_type=Path)
@@ -40,18 +41,14 @@ def user() -> str:
         return f"uid {os.geteuid()}"
 
 
-def options_json(function: click.decorators.FC) -> click.decorators.FC:
-    """
-    Give a command the option --json.
-    """
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(function)
-
-
 def report(fields: dict[str, object], text: str, *, as_json: bool) -> None:
     """
     Print what was done, for programs or for people.
     """
-    click.echo(json.dumps(fields) if as_json else text)
+    if as_json:
+        say_json(fields)
+    else:
+        click.echo(text)
 
 
 @click.command(
@@ -73,7 +70,7 @@ def report(fields: dict[str, object], text: str, *, as_json: bool) -> None:
 @click.option("--anonymise", is_flag=True,
               help="Put aliases for people, projects, commands and names of jobs; leave free text "
                    "out. Hosts, queues and resources stay.")
-@options_json
+@json_option
 def log_export(
     log: Path, file: Path, *, first: str | None, last: str | None, every: int | None,
     anonymise: bool, as_json: bool,
@@ -125,6 +122,7 @@ def _record(
         after="It describes one line; each line of a file is checked by itself.",
     ),
 )
+@json_anyway_option
 def log_schema() -> None:
     """
     Print the JSON Schema of the lines of exported logs and recordings.
@@ -137,7 +135,7 @@ def log_schema() -> None:
 @click.command("import", epilog=examples("xce log import run1.jsonl.zst run2"))
 @click.argument("file", metavar="FILE", type=PATH)
 @LOG
-@options_json
+@json_option
 def log_import(file: Path, log: Path, *, as_json: bool) -> None:
     """
     Make the new log LOG of exported JSON lines: the exact inverse of export.
@@ -156,7 +154,7 @@ def log_import(file: Path, log: Path, *, as_json: bool) -> None:
 @LOG
 @click.argument("new", metavar="NEW", type=PATH)
 @click.option("--log-id", help="The log's identity, when its marker file is lost.")
-@options_json
+@json_option
 def log_repair(log: Path, new: Path, *, log_id: str | None, as_json: bool) -> None:
     """
     Save what is good of a damaged log into the new log NEW; LOG stays as it is.
@@ -175,7 +173,7 @@ def log_repair(log: Path, new: Path, *, log_id: str | None, as_json: bool) -> No
 @click.command("backup", epilog=examples("xce log backup ~/.local/state/xce /backup/xce-log"))
 @LOG
 @click.argument("target", metavar="TARGET", type=PATH)
-@options_json
+@json_option
 def log_backup(log: Path, target: Path, *, as_json: bool) -> None:
     """
     Copy a log to the new directory TARGET as it is at one moment, while it may be written.
@@ -186,7 +184,7 @@ def log_backup(log: Path, target: Path, *, as_json: bool) -> None:
 
 @click.command("compact", epilog=examples("xce log compact run1"))
 @LOG
-@options_json
+@json_option
 def log_compact(log: Path, *, as_json: bool) -> None:
     """
     Give the free pages of a log's data file back; nothing may write it meanwhile.
@@ -206,7 +204,7 @@ def log_compact(log: Path, *, as_json: bool) -> None:
 @LOG
 @click.option("--upto", type=click.IntRange(1), help="The last position to archive.")
 @click.option("--keep", type=click.IntRange(1), help="How many of the last events to keep.")
-@options_json
+@json_option
 def log_archive(log: Path, *, upto: int | None, keep: int | None, as_json: bool) -> None:
     """
     Move old events to compressed files in LOG/archive, where every command still reads them.
@@ -230,7 +228,7 @@ def log_archive(log: Path, *, upto: int | None, keep: int | None, as_json: bool)
 @click.option("--upto", type=click.IntRange(1), required=True, help="The last position to remove.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @click.option("--force", is_flag=True, help="Also when no snapshot lets a scheduler start again.")
-@options_json
+@json_option
 def log_prune(log: Path, *, upto: int, yes: bool, force: bool, as_json: bool) -> None:
     """
     Remove archived files for ever, as far as they end at or before a position; it is recorded.
@@ -280,6 +278,7 @@ def _check_recoverable(log: Path, opened: EventLog, upto: int) -> None:
 )
 @LOG
 @click.option("--sign", "key", metavar="KEY", type=PATH, help="Sign it with a private key.")
+@json_anyway_option
 def log_head(log: Path, *, key: Path | None) -> None:
     """
     Print the log's head (position and digest) as JSON, to be kept elsewhere.
@@ -295,7 +294,8 @@ def log_head(log: Path, *, key: Path | None) -> None:
 @LOG
 @click.argument("head", metavar="HEAD", type=PATH)
 @click.option("--key", metavar="KEY", type=PATH, help="Public key of the head's signature.")
-def log_check_head(log: Path, head: Path, *, key: Path | None) -> None:
+@json_option
+def log_check_head(log: Path, head: Path, *, key: Path | None, as_json: bool) -> None:
     """
     Prove that nothing up to an earlier HEAD was changed; exit status 4 when it was.
     """
@@ -304,7 +304,11 @@ def log_check_head(log: Path, head: Path, *, key: Path | None) -> None:
         check_signature(kept, public_key(key))
     with EventLog.open(log, writable=False) as opened:
         check_against(opened, kept)
-    click.echo(f"The log goes on from position {kept.position} of that head, unchanged.")
+    report(
+        {"position": kept.position, "is_good": True, "is_signature_checked": key is not None},
+        f"The log goes on from position {kept.position} of that head, unchanged.",
+        as_json=as_json,
+    )
 
 
 @click.command(
@@ -314,12 +318,17 @@ def log_check_head(log: Path, head: Path, *, key: Path | None) -> None:
     ),
 )
 @click.argument("file", metavar="FILE", type=PATH)
-def log_make_key(file: Path) -> None:
+@json_option
+def log_make_key(file: Path, *, as_json: bool) -> None:
     """
     Make a key pair for signing heads: FILE and FILE.pub.
     """
     make_key(file)
-    click.echo(f"The private key is in {file}, the public one in {file}.pub.")
+    report(
+        {"private": str(file), "public": f"{file}.pub"},
+        f"The private key is in {file}, the public one in {file}.pub.",
+        as_json=as_json,
+    )
 
 
 COMMANDS = (

@@ -4,7 +4,6 @@ The commands that look after snapshots as files.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -16,8 +15,8 @@ from store.log import EventLog
 from store.snapshots import SnapshotStore
 from tools.cli.client import Client
 from tools.cli.log_places import serving_cluster, snapshot_directory
-from tools.cli.options import examples
-from tools.cli.output import counted
+from tools.cli.options import examples, json_option
+from tools.cli.output import counted, say_json
 
 CORRUPT = 4
 LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
@@ -30,7 +29,7 @@ LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
     ),
 )
 @LOG
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def snapshot_make(log: Path, *, as_json: bool) -> None:
     """
     Keep a snapshot of the state at the end of a log, so that the next start is quick.
@@ -44,7 +43,10 @@ def snapshot_make(log: Path, *, as_json: bool) -> None:
         with Client(cluster) as client:
             made = client.post("/v1/snapshot")
     told = f"The state at position {made['position']} is kept in {made['file']}."
-    click.echo(json.dumps(made) if as_json else told)
+    if as_json:
+        say_json(made)
+    else:
+        click.echo(told)
 
 
 def _made_here(log: Path) -> dict[str, object]:
@@ -76,7 +78,7 @@ Example:
 """,
 )
 @LOG
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def snapshot_check(log: Path, *, as_json: bool) -> int:
     """
     Hold every snapshot against its log; exit status 4 when one is bad.
@@ -87,7 +89,7 @@ def snapshot_check(log: Path, *, as_json: bool) -> int:
     if as_json:
         rows = [{"file": str(entry.path), "position": entry.position, "problem": problem}
                 for entry, problem in found]  # fmt: skip
-        click.echo(json.dumps({"snapshots": rows}))
+        say_json({"snapshots": rows})
     for entry, problem in () if as_json else found:
         click.echo(f"{entry.position:>12}  {problem or 'good'}")
     return CORRUPT if any(problem for _, problem in found) else 0
@@ -106,14 +108,18 @@ Example:
               help="How many of the newest stay.")  # fmt: skip
 @click.option("--daily", type=click.IntRange(0), default=0, show_default=True,
               help="For how many days the last one of the day stays too.")  # fmt: skip
-def snapshot_prune(log: Path, *, keep: int, daily: int) -> None:
+@json_option
+def snapshot_prune(log: Path, *, keep: int, daily: int, as_json: bool) -> None:
     """
     Remove old snapshots; pinned ones stay.
     """
     with EventLog.open(log, writable=False) as opened:
         log_id = opened.log_id
     removed = SnapshotStore(snapshot_directory(log), log_id=log_id).prune(keep, daily=daily)
-    click.echo(f"{counted(len(removed), 'snapshot')} removed.")
+    if as_json:
+        say_json({"removed": [str(each) for each in removed]})
+    else:
+        click.echo(f"{counted(len(removed), 'snapshot')} removed.")
 
 
 @click.command(
@@ -127,7 +133,8 @@ Example:
 @LOG
 @click.argument("position", type=click.IntRange(1))
 @click.option("--off", is_flag=True, help="Let it be pruned again.")
-def snapshot_pin(log: Path, position: int, *, off: bool) -> int:
+@json_option
+def snapshot_pin(log: Path, position: int, *, off: bool, as_json: bool) -> int:
     """
     Keep the snapshot at a position for good.
     """
@@ -138,7 +145,11 @@ def snapshot_pin(log: Path, position: int, *, off: bool) -> int:
     if not changed:
         rule = "must be that of a snapshot"
         raise NotFound("POSITION", rule, position, hint=f"List them: xce snapshot list {log}.")
-    click.echo(f"{counted(len(changed), 'snapshot')} {'let go' if off else 'pinned'}.")
+    if as_json:
+        files = [str(each) for each in changed]
+        say_json({"position": position, "pinned": not off, "files": files})
+    else:
+        click.echo(f"{counted(len(changed), 'snapshot')} {'let go' if off else 'pinned'}.")
     return 0
 
 

@@ -97,6 +97,24 @@ def json_option(command: Command) -> Command:
     )(command)
 
 
+def json_anyway_option(command: Command) -> Command:
+    """
+    Add --json to a command that prints nothing else, so that nobody must know which those are.
+    """
+    return click.option(
+        "--json", is_flag=True, expose_value=False, help="It prints JSON anyway."
+    )(command)
+
+
+def jsonl_option(command: Command) -> Command:
+    """
+    Add --jsonl, for answers of many rows.
+    """
+    return click.option(
+        "--jsonl", "as_jsonl", is_flag=True, help="Print one JSON object a line for each row."
+    )(command)
+
+
 def watch_option(command: Command) -> Command:
     """
     Add --watch with its optional count of seconds.

@@ -168,6 +168,7 @@ def test_a_kept_head_shows_what_the_log_alone_cannot(place: Path, capsys) -> Non
     assert 0 == run(["log", "backup", log, str(place / "old")])
     with EventLog.open(log, writable=True) as opened:
         opened.append(job_events(9000))
+    capsys.readouterr()
     assert 0 == run(["log", "make-key", key, "--json"])
     assert {"private": key, "public": f"{key}.pub"} == told(capsys)
     assert 0 == run(["log", "head", log, "--sign", key, "--json"])

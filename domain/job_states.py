@@ -46,6 +46,7 @@ TRANSITIONS: Final[dict[str, dict[JobState, JobState]]] = {
     "finished well": dict.fromkeys((S.RUN, S.USUSP, S.SSUSP, S.UNKWN), S.DONE),
     "finished badly": dict.fromkeys((S.RUN, S.USUSP, S.SSUSP, S.UNKWN), S.EXIT),
     "ended unstarted": {S.PEND: S.EXIT, S.PSUSP: S.EXIT, S.WAIT: S.EXIT, S.UNKWN: S.EXIT},
+    "ended by force": dict.fromkeys((S.RUN, S.USUSP, S.SSUSP, S.UNKWN), S.EXIT),
     "requeued": dict.fromkeys((S.RUN, S.USUSP, S.SSUSP, S.UNKWN, S.DONE, S.EXIT), S.PEND),
 }
 """What happened -> state before -> state after; a pair that isn't here doesn't happen."""

@@ -24,6 +24,7 @@ from domain.events.jobs import (
     JobDispatched,
     JobKillOrdered,
     JobResumeOrdered,
+    JobSignalOrdered,
     JobSuspendOrdered,
 )
 from domain.events.log import LogBranched
@@ -363,6 +364,8 @@ class Branch:
                 self._agents.plan_start(stamped.stream, stamped.event.attempt, now_us)
             elif isinstance(stamped.event, JobKillOrdered):
                 self._agents.plan_kill(stamped, stamped.event)
+            elif isinstance(stamped.event, JobSignalOrdered):
+                self._agents.plan_signal(stamped, stamped.event)
             elif isinstance(stamped.event, JobSuspendOrdered | JobResumeOrdered):
                 self._agents.plan_order(stamped, stamped.event)
         if self._result.differs_at is None:

@@ -237,6 +237,17 @@ class Agents:
             place = (stamped.time_us, FIRST)
         self.plan(*place, kind, stream=stamped.stream, attempt=event.attempt)
 
+    def plan_signal(self, stamped: Stamped, event: jobs.JobSignalOrdered) -> None:
+        """
+        Have a signal sent at once, unless the parent says when it was: as there, it ends no job
+        before its time.
+        """
+        known = self._future.of(stamped.stream, event.attempt)
+        if stamped.time_us not in known.signalled_us:
+            self.plan(
+                stamped.time_us, FIRST, "signal", stream=stamped.stream, attempt=event.attempt
+            )
+
     def carry_out(self, plan: Plan, now_us: int) -> None:
         """
         Do what was planned, if it still makes sense; added inputs aren't for the agents.
@@ -246,6 +257,8 @@ class Agents:
             return
         if plan.kind == "start":
             self._start(job, now_us)
+        elif plan.kind == "signal":
+            self._signal(job, now_us)
         elif plan.kind in ("suspend", "resume"):
             self._suspend_or_resume(job, plan, now_us)
         elif self._ends.get(plan.stream) == plan.count:
@@ -276,6 +289,16 @@ class Agents:
         )  # fmt: skip
         if not job.kill_order:
             self._plan_end_of(job)
+
+    def _signal(self, job: JobRecord, now_us: int) -> None:
+        """
+        Report that every signal ordered for a job was sent.
+        """
+        worker = self._worker(job)
+        orders = worker.orders.items()
+        sent = [no for no, each in orders if (each.kind, each.stream) == ("signal", job.stream)]
+        if sent:
+            self._order_done(worker, max(sent), now_us)
 
     def _suspend_or_resume(self, job: JobRecord, plan: Plan, now_us: int) -> None:
         """

@@ -23,6 +23,7 @@ from domain.commands import (
     OrderDoneReport,
     RequeueJob,
     ResumeJob,
+    SignalJob,
     StopJob,
     SubmitJob,
     SwitchJob,
@@ -266,7 +267,8 @@ def command_of(envelope: Envelope) -> Any:
 _COMMANDS: Final[dict[type[Event], Callable[[str, Any], Any]]] = {
     jobs.JobHeld: lambda name, _: HoldJob(job_id=name),
     jobs.JobHoldLifted: lambda name, _: LiftHold(job_id=name),
-    jobs.JobKillRequested: lambda name, _: KillJob(job_id=name),
+    jobs.JobKillRequested: lambda name, event: KillJob(job_id=name, force=event.force),
+    jobs.JobSignalRequested: lambda name, event: SignalJob(job_id=name, signal=event.signal),
     jobs.JobStopRequested: lambda name, _: StopJob(job_id=name),
     jobs.JobResumeRequested: lambda name, _: ResumeJob(job_id=name),
     jobs.JobRequeueRequested: lambda name, event: RequeueJob(job_id=name, hold=event.hold),

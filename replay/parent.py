@@ -20,6 +20,7 @@ from domain.events.jobs import (
     JobKillOrdered,
     JobResumed,
     JobResumeOrdered,
+    JobSignalOrdered,
     JobStarted,
     JobSubmitted,
     JobSuspended,
@@ -83,8 +84,9 @@ class Attempt:
     Hold what became of one attempt in the parent: stamps and positions, None where it isn't known.
 
     ``suspended_us`` is how long it was suspended in all, ``since_us`` since when it still is.
-    ``kill_us`` is the stamp of the order to end it. ``orders`` gives for an order to suspend or
-    resume, by kind and stamp, when and where its report came, ``ordered`` the last stamp by kind.
+    ``kill_us`` is the stamp of the order to end it, ``signalled_us`` those of signals sent to it.
+    ``orders`` gives for an order to suspend or resume, by kind and stamp, when and where its report
+    came, ``ordered`` the last stamp by kind.
     """
 
     dispatch_us: int | None = None
@@ -95,6 +97,7 @@ class Attempt:
     suspended_us: int = 0
     since_us: int | None = None
     kill_us: int | None = None
+    signalled_us: set[int] = field(default_factory=set)
     ordered: dict[str, int] = field(default_factory=dict)
     orders: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     started: JobStarted | None = None
@@ -113,9 +116,10 @@ class Attempt:
     @property
     def was_killed(self) -> bool:
         """
-        Say whether somebody ended it.
+        Say whether a worker was told to end it; a signal that came from elsewhere, or that somebody
+        had sent, is taken for its own end.
         """
-        return isinstance(self.end, JobFinished) and bool(self.end.why)
+        return self.kill_us is not None and isinstance(self.end, JobFinished)
 
     @property
     def start_delay_us(self) -> int:
@@ -151,6 +155,8 @@ class Future:
                 self._note(envelope, self.of(stream, event.attempt))
             elif isinstance(event, JobKillOrdered):
                 self.of(stream, event.attempt).kill_us = envelope.time_us
+            elif isinstance(event, JobSignalOrdered):
+                self.of(stream, event.attempt).signalled_us.add(envelope.time_us)
             elif isinstance(event, JobSuspendOrdered | JobResumeOrdered):
                 kind = "suspend" if isinstance(event, JobSuspendOrdered) else "resume"
                 self.of(stream, event.attempt).ordered[kind] = envelope.time_us

@@ -35,7 +35,9 @@ from projections.audit.told import Story
 
 IN_MEMORY = ":memory:"
 NOWHERE = 2**63 - 1
-ORDERED = (jobs.JobKillOrdered, jobs.JobSuspendOrdered, jobs.JobResumeOrdered)
+ORDERED = (
+    jobs.JobKillOrdered, jobs.JobSuspendOrdered, jobs.JobResumeOrdered, jobs.JobSignalOrdered,
+)  # fmt: skip
 ENDINGS = (jobs.JobFinished, jobs.JobCouldNotStart, jobs.JobEnded, jobs.JobRequeued)
 
 

@@ -19,6 +19,7 @@ from domain.commands import (
     LiftHold,
     OpenWorker,
     SetQueue,
+    SignalJob,
     SubmitJob,
 )
 from domain.envelope import Stamped
@@ -31,6 +32,7 @@ from domain.events.jobs import (
     JobPreemptionPlanned,
     JobRequeued,
     JobResumeOrdered,
+    JobSignalOrdered,
     JobStartPromised,
     JobSuspendOrdered,
 )
@@ -39,12 +41,15 @@ from domain.ids import job_of_stream, job_stream, split_job_id
 from domain.jobs import JobSpec
 from domain.queues import QueueSpec
 from domain.reasons import PendReason, ReasonCode
+from domain.signals import SignalName
 from projections.scheduling.core import Core
 from projections.scheduling.plugins import Plugins
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
 from tests.builders import SECOND_US, a_host, a_job, beginning
 from tests.literal import literal_plugins
+
+Order = JobKillOrdered | JobSuspendOrdered | JobResumeOrdered | JobSignalOrdered
 
 
 class Scenario:
@@ -135,12 +140,18 @@ class Scenario:
         """
         self.command(OpenWorker(worker=host))
 
-    def kill(self, *names: str, actor: str = "alice") -> None:
+    def kill(self, *names: str, actor: str = "alice", force: bool = False) -> None:
         """
         Ask to kill jobs.
         """
         for name in names:
-            self.command(KillJob(job_id=self.ids[name]), actor)
+            self.command(KillJob(job_id=self.ids[name], force=force), actor)
+
+    def signal(self, name: str, signal: SignalName, actor: str = "alice") -> None:
+        """
+        Ask to send a signal to a job.
+        """
+        self.command(SignalJob(job_id=self.ids[name], signal=signal), actor)
 
     def hold(self, name: str) -> None:
         """
@@ -167,6 +178,12 @@ class Scenario:
         """
         for name in names:
             self.command(JobFinishedReport(**self._report(name), exit_code=exit_code), actor="")
+
+    def end_by(self, name: str, signal: int) -> None:
+        """
+        Report a job as ended by a signal.
+        """
+        self.command(JobFinishedReport(**self._report(name), signal=signal), actor="")
 
     def suspended(self, *names: str) -> None:
         """
@@ -258,14 +275,10 @@ class Scenario:
             return f"{name} pended: {self.reasons(name, event.reason_set)}"
         if isinstance(event, ListHeldBack):
             return f"{self._name(job_stream(event.blocker))} holds back its list"
-        if isinstance(event, JobKillOrdered):
-            return f"{name} kill ordered on {event.worker}: {event.why}"
+        if isinstance(event, Order):
+            return f"{name} {_order_words(event)} on {event.worker}{_told(event)}"
         if isinstance(event, JobEnded):
             return f"{name} ended: {event.why}"
-        if isinstance(event, JobSuspendOrdered):
-            return f"{name} stop ordered on {event.worker}: {event.why}"
-        if isinstance(event, JobResumeOrdered):
-            return f"{name} resume ordered on {event.worker}"
         if isinstance(event, JobPreemptionPlanned | JobPreemptionEnded):
             return f"{name} {self._preemption_words(event)}"
         if isinstance(event, JobStartPromised):
@@ -332,6 +345,18 @@ class Scenario:
         is_told = reason.detail and (hosts or reason.alternative)
         words += f" ({reason.detail})" if is_told else ""
         return words if not hosts else f"{words} on", hosts
+
+
+def _order_words(event: Order) -> str:
+    if isinstance(event, JobSignalOrdered):
+        return f"to get {event.signal.value}"
+    if isinstance(event, JobResumeOrdered):
+        return "resume ordered"
+    return "kill ordered" if isinstance(event, JobKillOrdered) else "stop ordered"
+
+
+def _told(event: Order) -> str:
+    return f": {event.why}" if isinstance(event, JobKillOrdered | JobSuspendOrdered) else ""
 
 
 def _merged(parts: Any) -> list[str]:

@@ -11,6 +11,7 @@ from pydantic import StringConstraints
 from domain.event import Value
 from domain.ids import JobId, Name
 from domain.jobs import JobSpec
+from domain.signals import SignalName
 
 
 class SubmitJob(Value):
@@ -47,9 +48,23 @@ class LiftHold(Value):
 class KillJob(Value):
     """
     Ask to end a job, pending or running.
+
+    Args:
+        force: End it at once, whatever its worker says (LSF's ``bkill -r``): its hosts take other
+            jobs from then on, though its processes may still be about to end.
     """
 
     job_id: JobId
+    force: bool = False
+
+
+class SignalJob(Value):
+    """
+    Ask to send a signal to the processes of a started job (LSF's ``bkill -s``).
+    """
+
+    job_id: JobId
+    signal: SignalName
 
 
 class StopJob(Value):

@@ -14,6 +14,7 @@ from domain.event import Event, Value
 from domain.ids import Name
 from domain.jobs import JobSpec, PreExecOf
 from domain.reservations import BackfillReservation
+from domain.signals import SignalName
 from domain.terminations import Termination
 
 AttemptNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -56,9 +57,36 @@ class JobHoldLifted(Event):
 class JobKillRequested(Event):
     """
     Say that somebody wants the job ended.
+
+    Args:
+        force: Whether without waiting for its worker to confirm it.
     """
 
     TYPE_CODE: ClassVar[str] = "job.kill_requested"
+    force: bool = False
+
+
+class JobSignalRequested(Event):
+    """
+    Say that somebody wants a signal sent to the processes of a started job.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.signal_requested"
+    signal: SignalName
+
+
+class JobSignalOrdered(Event):
+    """
+    Decide that a worker must send a signal to an attempt, once; what the program makes of it is its
+    own affair.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.signal_ordered"
+    IS_DECISION: ClassVar[bool] = True
+    attempt: AttemptNumber
+    worker: Name
+    order_number: Annotated[int, Field(ge=1)]
+    signal: SignalName
 
 
 class JobStarted(Event):
@@ -189,7 +217,7 @@ class JobKillOrdered(Event):
 
 class JobEnded(Event):
     """
-    Decide that a job ends without a worker: killed while it was pending, or lost.
+    Decide that a job ends without a worker: killed while it was pending, lost, or ended by force.
     """
 
     TYPE_CODE: ClassVar[str] = "job.ended"

@@ -21,6 +21,8 @@ from domain.events.jobs import (
     JobResumed,
     JobResumeOrdered,
     JobResumeRequested,
+    JobSignalOrdered,
+    JobSignalRequested,
     JobStarted,
     JobStartPromised,
     JobStopRequested,
@@ -45,7 +47,7 @@ USER_RESUME = "SUSP_USER_RESUME"
 PREEMPTED = "SUSP_PREEMPT"
 
 
-AnyOrder = JobKillOrdered | JobSuspendOrdered | JobResumeOrdered
+AnyOrder = JobKillOrdered | JobSuspendOrdered | JobResumeOrdered | JobSignalOrdered
 
 
 def dispatched(state: FoldState, e: Envelope, event: JobDispatched) -> None:
@@ -133,6 +135,23 @@ def kill_ordered(state: FoldState, e: Envelope, event: JobKillOrdered) -> None:
     """
     found(state, e)
     _order(state, e, "kill", event, event.why)
+
+
+def signal_requested(state: FoldState, e: Envelope, event: JobSignalRequested) -> None:
+    """
+    Note who wants which signal sent to a job.
+    """
+    job = found(state, e)
+    if job is not None:
+        job.row.signal_requested, job.row.signal_requested_by = event.signal.value, e.actor
+
+
+def signal_ordered(state: FoldState, e: Envelope, event: JobSignalOrdered) -> None:
+    """
+    Note an order to send a signal.
+    """
+    found(state, e)
+    _order(state, e, "signal", event, event.signal.value)
 
 
 def stop_requested(state: FoldState, e: Envelope, event: JobStopRequested) -> None:
@@ -408,6 +427,8 @@ def ended(state: FoldState, e: Envelope, event: JobEnded) -> None:
 HANDLERS: dict[str, Any] = {
     JobDispatched.TYPE_CODE: dispatched,
     JobKillOrdered.TYPE_CODE: kill_ordered,
+    JobSignalRequested.TYPE_CODE: signal_requested,
+    JobSignalOrdered.TYPE_CODE: signal_ordered,
     JobStopRequested.TYPE_CODE: stop_requested,
     JobPreemptionPlanned.TYPE_CODE: preemption_planned,
     JobPreemptionEnded.TYPE_CODE: preemption_ended,

@@ -178,7 +178,8 @@ def requeued(state: FoldState, e: Envelope, event: JobRequeued) -> None:
     row = job.row
     row.requeues += 1
     row.kill_requested_by = row.kill_requested_us = None
-    row.stop_requested_by = row.requeue_requested_by = None
+    row.stop_requested_by = row.requeue_requested_by = row.signal_requested_by = None
+    row.signal_requested = ""
     row.exit_code = row.signal = row.start_us = row.finish_us = None
     row.end_reason = ""
     enter(state, job, e, "PSUSP" if event.hold else "PEND")

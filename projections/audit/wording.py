@@ -167,7 +167,12 @@ def _said(why: str) -> str:
 _WORDS: dict[type[Event], Callable[[Any], str]] = {
     jobs.JobHeld: lambda _: "held",
     jobs.JobHoldLifted: lambda _: "hold lifted",
-    jobs.JobKillRequested: lambda _: "asked to end",
+    jobs.JobKillRequested: lambda e: "asked to end" + (" by force" if e.force else ""),
+    jobs.JobSignalRequested: lambda e: f"asked to get {e.signal.value}",
+    jobs.JobSignalOrdered: lambda e: (
+        f"worker {e.worker} ordered to send {e.signal.value} to attempt {e.attempt} "
+        f"(order {e.order_number})"
+    ),
     jobs.JobStarted: _started,
     jobs.JobCouldNotStart: lambda e: f"attempt {e.attempt} could not start{_said(e.why)}",
     jobs.JobFinished: _finished,

@@ -14,11 +14,13 @@ from domain.events.jobs import (
     JobKillOrdered,
     JobRequeued,
     JobResumeOrdered,
+    JobSignalOrdered,
     JobSuspendOrdered,
 )
 from domain.job_states import LIVE, JobState
 from domain.jobs import JobLimits
 from domain.preemption import OnPreempt
+from domain.terminations import Termination
 from projections.scheduling.handle.reports import why_killed
 from projections.scheduling.loads import Loads, is_by_load
 from projections.scheduling.records import ADMIN_COMMAND, TO_TOP_AFTER, JobRecord, WorkerRecord
@@ -68,11 +70,29 @@ class Orders:
         """
         Decide everything that doesn't wait for a host, in one fixed order.
         """
+        self._send_signals()
         self._end_what_reached_its_limit(self._state.due(self._now_us))
         self._give_up_lost_jobs()
         self._end_what_is_unwanted()
         self._put_back()
         self._stop_and_let_go_on()
+
+    # -- signals
+
+    def _send_signals(self) -> None:
+        """
+        Order what users want sent to their programs, in the order in which they asked.
+        """
+        for job in sorted(self._state.signals.values(), key=order_of):
+            for wanted in job.signals_wanted:
+                worker = self._worker(job)
+                event = JobSignalOrdered(
+                    attempt=job.attempt,
+                    worker=worker.name,
+                    order_number=worker.last_order + 1,
+                    signal=wanted.signal,
+                )
+                self._decide(job.stream, event)
 
     # -- ends
 
@@ -118,10 +138,13 @@ class Orders:
 
     def _end_what_is_unwanted(self) -> None:
         """
-        End pending jobs that somebody wants ended, and order the workers of started ones to.
+        End pending jobs that somebody wants ended, and order the workers of started ones to; by
+        force those end at once, and their workers learn that they have nothing to do with them.
         """
         for job in sorted(self._state.kills.values(), key=order_of):
-            if job.state in LIVE:
+            if job.state in LIVE and job.kill_forced:
+                self._decide(job.stream, JobEnded(why=_why_forced(job)))
+            elif job.state in LIVE:
                 is_wanted = job.kill_actor is not None
                 self._order_kill(job, why_killed(job) if is_wanted else _why_put_back(job))
             else:
@@ -267,6 +290,11 @@ class Orders:
             attempt=job.attempt, worker=worker.name, order_number=worker.last_order + 1
         )
         self._decide(job.stream, event)
+
+
+def _why_forced(job: JobRecord) -> str:
+    by_user = job.kill_actor == job.spec.user
+    return (Termination.FORCE_OWNER if by_user else Termination.FORCE_ADMIN).value
 
 
 def _why_put_back(job: JobRecord) -> str:

@@ -24,6 +24,7 @@ from domain.queues import QueueSpec
 from domain.reasons import PendReason
 from domain.reservations import BackfillReservation, KeptRun
 from domain.resources import ResourceDescriptor
+from domain.signals import SignalName
 from domain.users import UserSpec
 from domain.workers import HostSettings
 
@@ -45,6 +46,16 @@ ADMIN_COMMAND: Final = "command of an administrator"
 
 TO_TOP_AFTER: Final = frozenset({"exit value", "queue pre-exec", "job pre-exec"})
 """A job that was put back by its own doing goes in front of its equals."""
+
+
+@dataclass(slots=True, frozen=True)
+class WantedSignal:
+    """
+    Hold a signal that somebody wants sent to a job.
+    """
+
+    signal: SignalName
+    by: str
 
 
 @dataclass(slots=True)
@@ -69,6 +80,10 @@ class JobRecord:
     job; ``gave_up_us`` is when it last gave back what it had gathered. ``ahead_of`` is the id of
     the job around whose promise this attempt was fitted, "" when it overtook nobody; ``borrows`` is
     what it has of hosts that that one had gathered.
+
+    ``kill_forced`` says that it is to end without its worker. ``signals_wanted`` are signals that
+    no worker was ordered yet to send to this attempt; ``signalled`` those that one was, each the
+    last of its name.
     """
 
     number: int
@@ -128,6 +143,9 @@ class JobRecord:
     ahead_of: str = ""
     borrows: tuple[KeptRun, ...] = ()
     gave_up_us: int | None = None
+    kill_forced: bool = False
+    signals_wanted: tuple[WantedSignal, ...] = ()
+    signalled: tuple[WantedSignal, ...] = ()
 
     @property
     def position(self) -> tuple[int, ...]:
@@ -165,7 +183,7 @@ class OrderRecord:
     """
     Hold an order to a worker that isn't known to be carried out.
 
-    ``kind`` is kill, suspend or resume.
+    ``kind`` is kill, suspend, resume or signal.
     """
 
     kind: str

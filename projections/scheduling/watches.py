@@ -48,13 +48,14 @@ class Watches(RunEnds):
     found not to be ready; ``put_back`` those that a session took from a lost host: the next
     one considers them. ``run_windows_open`` says of each queue with run windows whether it is
     inside them. ``timers`` is a heap of (moment, job number, index, stream): an entry may
-    be out of date, and is then passed over. ``kills``, ``requeues`` and ``demands`` hold jobs that
-    the next session must end, put back, stop or let go on. ``children`` maps a job's number to the
-    waiting jobs that depend on it. ``over_limit`` holds jobs whose use must be compared with their
-    limits. ``victims`` are live jobs that were stopped, or ordered to, for others; ``keepers``
-    pending ones for which hosts are held. ``ended`` is a heap of (finish, number): jobs and whole
-    arrays that can be forgotten; ``ripe`` holds those that ended long enough ago. ``promised`` are
-    the pending jobs with a backfill reservation; ``gatherers`` those for which hosts are kept now;
+    be out of date, and is then passed over. ``kills``, ``requeues``, ``signals`` and ``demands``
+    hold jobs that the next session must end, put back, have signalled, stop or let go on.
+    ``children`` maps a job's number to the waiting jobs that depend on it. ``over_limit`` holds
+    jobs whose use must be compared with their limits. ``victims`` are live jobs that were stopped,
+    or ordered to, for others; ``keepers`` pending ones for which hosts are held. ``ended`` is a
+    heap of (finish, number): jobs and whole arrays that can be forgotten; ``ripe`` holds those that
+    ended long enough ago. ``promised`` are the pending jobs with a backfill reservation;
+    ``gatherers`` those for which hosts are kept now;
     ``gave_up`` those that gave back what they had gathered, until a later session.
     """
 
@@ -71,6 +72,7 @@ class Watches(RunEnds):
         self.put_back: dict[str, JobRecord] = {}
         self.kills: dict[str, JobRecord] = {}
         self.requeues: dict[str, JobRecord] = {}
+        self.signals: dict[str, JobRecord] = {}
         self.demands: dict[str, JobRecord] = {}
         self.victims: dict[str, JobRecord] = {}
         self.keepers: dict[str, JobRecord] = {}
@@ -111,7 +113,8 @@ class Watches(RunEnds):
                 else:
                     self.note_ended(job)
             wanted = job.kill_actor is not None or job.requeue_why
-            if wanted and not job.kill_order and job.state not in ENDED:
+            is_ordered = job.kill_order and not job.kill_forced
+            if wanted and not is_ordered and job.state not in ENDED:
                 self.kills[job.stream] = job
         for worker in self.stored.workers.values():
             if worker.unreachable_us is not None:
@@ -142,6 +145,8 @@ class Watches(RunEnds):
         self._watch_run(job)
         if job.preemptor:
             self.victims[job.stream] = job
+        if job.signals_wanted:
+            self.signals[job.stream] = job
         if job.stop_actor is not None or job.resume_wanted or job.suspend_why:
             self.demands[job.stream] = job
 
@@ -364,6 +369,7 @@ class Watches(RunEnds):
         return bool(
             self.kills
             or self.requeues
+            or self.signals
             or self.demands
             or self.over_limit
             or self.lost_hosts

@@ -15,6 +15,7 @@ from domain.commands import (
     KillJob,
     MarkUnreachable,
     MoveJob,
+    OrderDoneReport,
     RequeueJob,
     ResumeJob,
     StopJob,
@@ -37,6 +38,7 @@ from domain.events.queues import QueueDefined
 from domain.events.workers import WorkerCameBack, WorkerJoined, WorkerOrderDone
 from domain.ids import job_stream
 from domain.queues import QueueSpec
+from domain.signals import SignalName
 from domain.windows import parse_windows
 from replay.branch import Branch, branch_log_id
 from replay.branch_changes import Changes, parse_hosts, parse_setting, read_inputs
@@ -544,6 +546,86 @@ def test_a_job_whose_kill_is_left_out_runs_for_as_long_as_its_user_guessed():
 
         assert (1, 30) == runs(child)[1]
         assert 1 == result.run_time_unknown
+
+
+@pytest.fixture
+def signalled():
+    """
+    Return the log of a job that got two signals, the second of which ended it, and of one that was
+    ended by force.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2")
+    scenario.jobs("A", "B", "C")
+    scenario.session()
+    scenario.start("A", "B")
+    for number, signal in enumerate((SignalName.USR1, SignalName.INT), 1):
+        scenario.pass_time(5)
+        scenario.signal("A", signal)
+        scenario.session()
+        scenario.pass_time(1)
+        done = {"worker": "h1", "incarnation": 1, "order_number": number}
+        scenario.command(OrderDoneReport(**done, outcome="signalled"), actor="")
+    scenario.end_by("A", 2)
+    scenario.session()
+    scenario.start("C")
+    scenario.pass_time(5)
+    scenario.kill("B", force=True)
+    scenario.session()
+    scenario.pass_time(5)
+    scenario.finish("C")
+    scenario.session()
+    return ListLog(scenario.log)
+
+
+def test_without_a_change_signalled_jobs_go_on_as_they_did(signalled):
+    """
+    What a signal did to a program is known from the parent: it ended when it did.
+    """
+    wrong = [place for place in range(signalled.head() + 1) if not is_the_parent(signalled, place)]
+
+    assert [] == wrong
+
+
+def test_a_program_that_crashed_runs_as_long_in_a_branch():
+    """
+    A signal that nobody ordered is the program's own end: how long it runs is known.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2")
+    scenario.jobs("A")
+    scenario.session()
+    scenario.start("A")
+    scenario.pass_time(5)
+    scenario.end_by("A", 11)
+    parent = ListLog(scenario.log)
+
+    assert all(is_the_parent(parent, place) for place in range(parent.head() + 1))
+    assert (1, 5) == runs(branched(parent, parent.where(JobStarted))[0])[1]
+
+
+def test_a_signal_of_a_branch_is_carried_out_and_ends_nothing(tmp_path):
+    """
+    Nobody knows what a program makes of it.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2")
+    scenario.jobs("A")
+    scenario.session()
+    scenario.start("A")
+    scenario.pass_time(20)
+    scenario.finish("A")
+    parent = ListLog(scenario.log)
+    file = tmp_path / "more.jsonl"
+    fields = {"job_id": "1", "signal": "SIGUSR1"}
+    line = {"time_us": 6 * S, "actor": "alice", "command": "SignalJob", "fields": fields}
+    file.write_text(json.dumps(line))
+    changes = Changes(added=read_inputs(file))
+
+    child, _ = branched(parent, parent.where(JobStarted), changes=changes)
+
+    assert 1 == sum(isinstance(one.event, WorkerOrderDone) for one in child.events)
+    assert (1, 20) == runs(child)[1]
 
 
 @pytest.fixture

@@ -68,6 +68,53 @@ def test_a_running_program_is_stopped_and_goes_on(live, tmp_path):
     live.wait_state(job_id, "EXIT")
 
 
+def test_a_program_gets_the_signal_that_its_user_sends(live, tmp_path):
+    """
+    Each once, by name or number; what it makes of it is its own affair, and what ended it is told.
+    """
+    told, ready = tmp_path / "told", tmp_path / "ready"
+    traps = f"trap 'echo usr1 >> {told}' USR1; trap 'echo hup >> {told}' HUP"
+    job_id = live.submit("--shell", f"{traps}; touch {ready}; while :; do sleep 0.02; done")
+    harness.wait_until(ready.exists)
+
+    assert 0 == live.run("kill", "-s", "USR1", job_id).returncode
+    harness.wait_until(lambda: told.exists() and told.read_text() == "usr1\n")
+    done = live.run("kill", "--signal", "1", job_id)
+    assert (0, f"Job {job_id} is being sent SIGHUP.\n") == (done.returncode, done.stdout)
+    harness.wait_until(lambda: told.read_text() == "usr1\nhup\n")
+    assert "RUN" == live.job(job_id)["state"]
+
+    assert "xce stop" in live.run("kill", "-s", "STOP", job_id).stderr
+    assert 2 == live.run("kill", "-r", "-s", "USR1", job_id).returncode
+    assert 0 == live.run("kill", "-s", "INT", job_id).returncode
+    ended = live.wait_state(job_id, "EXIT")
+
+    assert (2, "TERM_OWNER") == (ended["signal"], ended["why"])
+    story = live.run("history", job_id).stdout
+    assert "asked to get SIGUSR1" in story
+    assert "ordered to send SIGHUP to attempt 1" in story
+    assert 2 == live.run("kill", "-s", "USR1", job_id).returncode
+
+
+def test_a_job_that_will_not_end_is_ended_by_force(live, tmp_path):
+    """
+    It is over at once and the next one runs; its processes are ended when that is possible.
+    """
+    ready, pid = tmp_path / "ready", tmp_path / "pid"
+    text = f"trap '' TERM; echo $$ > {pid}; touch {ready}; while :; do sleep 0.02; done"
+    job_id = live.submit("--shell", text)
+    harness.wait_until(ready.exists)
+    after = live.submit("--shell", "true")
+    assert 0 == live.run("kill", job_id).returncode
+    assert "RUN" == live.job(job_id)["state"]
+
+    assert 0 == live.run("kill", "-r", job_id).returncode
+
+    assert "TERM_FORCE_OWNER" == live.wait_state(job_id, "EXIT")["why"]
+    live.wait_state(after, "DONE")
+    harness.wait_until(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists())
+
+
 def test_a_running_program_is_suspended_for_a_more_important_one(live, tmp_path):
     """
     The whole story of preemption with real processes: SSUSP while the other runs, then on.

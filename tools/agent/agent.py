@@ -60,6 +60,8 @@ RETRY_MAX_S = 2.0
 KILL_GRACE_S = 10.0
 STOP_GRACE_S = 1.0
 MEASURE_EVERY_S = 10.0
+MOVES = ("suspend", "resume")
+"""Orders that stop an attempt or let it go on."""
 MOVED = ("stopped", "signalled", "carried out before")
 """Outcomes of an order that did something to its attempt."""
 START_DELAY_S = 0.01
@@ -174,7 +176,7 @@ class Agent:
         Return what became of an attempt by an order that stops it or lets it go on.
         """
         order = self._orders.get(outcome.order_number)
-        if order is None or order.kind == "kill" or outcome.outcome not in MOVED:
+        if order is None or order.kind not in MOVES or outcome.outcome not in MOVED:
             return None
         capability = self._outbox.capabilities.get(AttemptKey(order.job_id, order.attempt))
         if capability is None:

@@ -326,6 +326,10 @@ class Launcher:
             self._carry_out_order(order, attempt)
 
     def _carry_out_order(self, order: OrderRequest, attempt: Attempt) -> None:
+        if order.kind is OrderKind.SIGNAL:
+            self._families.signal(attempt, signal.Signals[order.signal])
+            self._order_done(order, "signalled")
+            return
         stopping = self._stopping.pop(order.key, None)
         if stopping is not None:
             self._order_done(stopping, "overtaken")

@@ -91,6 +91,8 @@ class OrderKind(StrEnum):
     """The given signal, so that a program can prepare, and SIGSTOP when it runs on."""
     RESUME = "resume"
     """SIGCONT."""
+    SIGNAL = "signal"
+    """The given signal, once; nothing follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class OrderRequest:
     Args:
         order_number: Rises with each order; 0 for a wish of the agent's own.
         grace_ms: How long the program may take before the signal that can't be caught follows.
-        signal: Name of the signal to suspend with, "" for SIGTSTP.
+        signal: Name of the signal to send, or to suspend with, "" for SIGTSTP.
         signals: Names of the signals to kill with, in order; none for SIGTERM and SIGKILL.
     """
 

@@ -68,7 +68,7 @@ class Order(Value):
     """
 
     order_number: int
-    kind: Literal["kill", "suspend", "resume"]
+    kind: Literal["kill", "suspend", "resume", "signal"]
     job_id: JobId
     attempt: AttemptNumber
     why: str

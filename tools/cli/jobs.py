@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from domain.errors import Refused
+from domain.signals import parse_signal
 from tools.cli.as_typed import tell_as_typed
 from tools.cli.client import Client, Json, segment
 from tools.cli.options import columns_option, dir_option, json_option, watch_option
@@ -224,18 +225,35 @@ def change_jobs(
 
 @click.command(epilog="""
 \b
-Example:
+Examples:
   xce kill 12 13
+  xce kill -s USR1 12            send one signal, and leave the rest to the program
+  xce kill -r 12                 end it though its host doesn't answer
 A running job gets SIGTERM, and SIGKILL if that doesn't end it. Next: xce job 12 says how it ended.
+To stop a job and let it go on: xce stop, xce resume.
 """)
 @click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@click.option("-s", "--signal", "signal", metavar="NAME",
+              help="Only send this signal to the programs of started jobs: USR1, SIGUSR1 or 10.")
+@click.option("-r", "--force", is_flag=True,
+              help="End it at once, without waiting for its host to say that it has ended.")
 @dir_option
 @json_option
-def kill(directory: Path, job_ids: tuple[str, ...], *, as_json: bool) -> None:
+def kill(
+    directory: Path, job_ids: tuple[str, ...], signal: str | None, *, force: bool, as_json: bool
+) -> None:
     """
-    End jobs, pending or running.
+    End jobs, pending or running, or send them a signal.
     """
-    change_jobs(directory, job_ids, "kill", "is being ended", as_json=as_json)
+    if signal is None:
+        body: Json = {"force": force}
+        change_jobs(directory, job_ids, "kill", "is being ended", body=body, as_json=as_json)
+        return
+    if force:
+        raise Refused("--force", "must not be given with --signal, which ends no job by itself")
+    name = parse_signal(signal).value
+    done = f"is being sent {name}"
+    change_jobs(directory, job_ids, "signal", done, body={"signal": name}, as_json=as_json)
 
 
 @click.command(epilog="""

@@ -14,7 +14,6 @@ from starlette.responses import Response
 from domain.commands import (
     HoldJob,
     JoinWorker,
-    KillJob,
     LiftHold,
     ResumeJob,
     StopJob,
@@ -27,9 +26,11 @@ from tools.daemon.access import RIGHTS, Caller, caller_of, check_route
 from tools.daemon.attempted import attempted
 from tools.daemon.bodies import (
     CloseRequest,
+    KillRequest,
     ModifyRequest,
     RecordRequest,
     RequeueRequest,
+    SignalRequest,
     SubmitRequest,
     SwitchRequest,
 )
@@ -65,7 +66,8 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("GET", "/v1/jobs/{job_id}/why"): Route(job_routes.why),
     ("GET", "/v1/jobs/{job_id}/trace"): Route(job_routes.trace),
     ("GET", "/v1/jobs/{job_id}/history"): Route(job_routes.history),
-    ("POST", "/v1/jobs/{job_id}/kill"): Route(job_routes.change_job(KillJob)),
+    ("POST", "/v1/jobs/{job_id}/kill"): Route(job_routes.kill, KillRequest),
+    ("POST", "/v1/jobs/{job_id}/signal"): Route(job_routes.signal, SignalRequest),
     ("POST", "/v1/jobs/{job_id}/hold"): Route(job_routes.change_job(HoldJob)),
     ("POST", "/v1/jobs/{job_id}/lift"): Route(job_routes.change_job(LiftHold)),
     ("POST", "/v1/jobs/{job_id}/stop"): Route(job_routes.change_job(StopJob)),

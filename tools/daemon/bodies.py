@@ -133,6 +133,22 @@ CLEARABLE = frozenset(
 """Fields that may be absent from a job."""
 
 
+class KillRequest(Value):
+    """
+    Ask to end a job, maybe by force: without waiting for its worker.
+    """
+
+    force: bool = False
+
+
+class SignalRequest(Value):
+    """
+    Ask to send a signal: a name with or without SIG, or a number.
+    """
+
+    signal: Annotated[str, StringConstraints(min_length=1, max_length=16)]
+
+
 class RequeueRequest(Value):
     """
     Ask to put a started job back to pending.

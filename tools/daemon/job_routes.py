@@ -19,6 +19,7 @@ from domain.commands import (
     MoveJob,
     RequeueJob,
     ResumeJob,
+    SignalJob,
     StopJob,
     SwitchJob,
 )
@@ -27,6 +28,7 @@ from domain.event import Value
 from domain.ids import job_of_stream, split_job_id
 from domain.job_states import ENDED, JobState
 from domain.jobs import ExitRules, JobSpec
+from domain.signals import parse_signal
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
 from projections.scheduling.trace import LINES_MAX, Level
@@ -34,8 +36,10 @@ from replay.engine import Engine
 from tools.daemon import forgotten, views
 from tools.daemon.access import Caller, check_runs_jobs_of
 from tools.daemon.bodies import (
+    KillRequest,
     ModifyRequest,
     RequeueRequest,
+    SignalRequest,
     SwitchRequest,
     submit_command,
 )
@@ -208,7 +212,7 @@ async def history(api: Api, http: HttpRequest, caller: Caller) -> Reply:
     return Reply(200, to_json(story.plain() | {"position": position}))
 
 
-def change_job(kind: type[KillJob | HoldJob | LiftHold | StopJob | ResumeJob]) -> Handler:
+def change_job(kind: type[HoldJob | LiftHold | StopJob | ResumeJob]) -> Handler:
     """
     Return a handler of a command that names nothing but its job.
     """
@@ -226,6 +230,26 @@ async def _changed(
     api: Api, http: HttpRequest, caller: Caller, what: str, make: Callable[[str, JobSpec], Value]
 ) -> Reply:
     return await api.engine.ask(JobChange(job_id_of(http), make, caller, what))
+
+
+async def kill(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    End a job, pending or running; by force without waiting for its worker.
+    """
+    force = (await api.parsed(http, KillRequest)).force
+    return await _changed(
+        api, http, caller, "KillJob", lambda job_id, _: KillJob(job_id=job_id, force=force)
+    )
+
+
+async def signal(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    Send a signal to the processes of a started job.
+    """
+    name = parse_signal((await api.parsed(http, SignalRequest)).signal)
+    return await _changed(
+        api, http, caller, "SignalJob", lambda job_id, _: SignalJob(job_id=job_id, signal=name)
+    )
 
 
 async def requeue(api: Api, http: HttpRequest, caller: Caller) -> Reply:

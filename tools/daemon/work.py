@@ -19,15 +19,17 @@ from domain.envelope import Stamped
 from domain.errors import Conflict, StoreUnavailable
 from domain.events.jobs import (
     JobDispatched,
+    JobEnded,
     JobKillOrdered,
     JobResumeOrdered,
+    JobSignalOrdered,
     JobSuspendOrdered,
 )
 from replay.engine import Assignment, Engine, Work
 from tools.daemon.capability import capability
 from tools.daemon.requests import Reply, Request, error_reply
 
-ORDERS = (JobKillOrdered, JobSuspendOrdered, JobResumeOrdered)
+ORDERS = (JobKillOrdered, JobSuspendOrdered, JobResumeOrdered, JobSignalOrdered)
 NO_WORK = Work((), ())
 RECENT_MAX = 4096
 """So many dispatches of one worker are told as news; whoever lags further gets the whole."""
@@ -141,6 +143,20 @@ class WorkBooks:
                 book = self._book(event.worker, engine)
                 book.revision = engine.position
                 book.has_orders = True
+            elif isinstance(event, JobEnded):
+                self._note_end(stamped.stream, engine)
+
+    def _note_end(self, stream: str, engine: Engine) -> None:
+        """
+        Have the worker told the whole of its work when a job of its was ended without it: what it
+        must no longer run is what isn't there.
+        """
+        job = engine.core.state.stored.jobs.get(stream)
+        if job is None or job.allocation is None:
+            return
+        book = self._book(engine.core.state.hosts[job.allocation.runs[0].first].name, engine)
+        book.recent.clear()
+        book.revision = book.complete_since = engine.position
 
     def _book(self, worker: str, engine: Engine) -> WorkerBook:
         book = self._books.get(worker)

@@ -102,6 +102,8 @@ class JobRow:
     )
     kill_requested_by: Annotated[str | None, "Who last asked to end it"] = None
     kill_requested_us: Annotated[int | None, "When that was"] = None
+    signal_requested: Annotated[str, "Signal last asked for, such as SIGUSR1; empty for none"] = ""
+    signal_requested_by: Annotated[str | None, "Who asked for that signal"] = None
     reason_set: Annotated[int | None, "Reason set that it is in, or was last in"] = None
     requeue_requested_by: Annotated[str | None, "Who wants it back to pending"] = None
     place: Annotated[int, "Its place among its equals, 0 unless it was moved; lower ones first"] = 0

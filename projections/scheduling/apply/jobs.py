@@ -153,9 +153,9 @@ def kill_requested(state: State, stamped: Stamped, event: JobKillRequested) -> N
     Remember who wants the job ended; the next session decides how.
     """
     job = state.stored.jobs[stamped.stream]
-    if job.kill_actor is None:
-        job.kill_actor = stamped.actor
-        if not job.kill_order:
+    if job.kill_actor is None or (event.force and not job.kill_forced):
+        job.kill_actor, job.kill_forced = stamped.actor, event.force
+        if event.force or not job.kill_order:
             state.kills[stamped.stream] = job
 
 
@@ -298,8 +298,11 @@ def _leave_hosts(state: State, job: JobRecord, now_us: int) -> None:
         state.capacity.changed += 1
     del state.live[job.stream]
     state.demands.pop(job.stream, None)
-    if job.kill_order or job.suspend_order or job.resume_order:
+    if job.kill_order or job.suspend_order or job.resume_order or job.signalled:
         state.drop_orders(job)
+    if job.signals_wanted:
+        del state.signals[job.stream]
+    job.signals_wanted = job.signalled = ()
     job.actual = {}
     job.suspend_order = job.resume_order = 0
     job.resume_wanted = job.is_aside = False
@@ -321,7 +324,8 @@ def kill_ordered(state: State, stamped: Stamped, event: JobKillOrdered) -> None:
     signals = event.signals
     order = OrderRecord("kill", stamped.stream, event.attempt, event.why, signals=signals)
     give_order(state, event.worker, event.order_number, order)
-    state.kills.pop(stamped.stream, None)
+    if not job.kill_forced:
+        state.kills.pop(stamped.stream, None)
     if event.why == TERM_LOAD:
         note_eased(state, job, stamped.time_us)
     if event.requeue:
@@ -361,6 +365,7 @@ def requeued(state: State, stamped: Stamped, event: JobRequeued) -> None:
     job.requeues += 1
     job.requeue_why, job.requeue_hold = "", False
     job.kill_actor, job.kill_order, job.stop_actor, job.suspend_why = None, 0, None, ""
+    job.kill_forced = False
     job.exit_code = job.signal = job.finish_us = job.start_us = None
     job.why = ""
     job.pid = job.process_group = job.run_us = 0

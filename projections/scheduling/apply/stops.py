@@ -13,6 +13,8 @@ from domain.events.jobs import (
     JobResumed,
     JobResumeOrdered,
     JobResumeRequested,
+    JobSignalOrdered,
+    JobSignalRequested,
     JobStopRequested,
     JobSuspended,
     JobSuspendOrdered,
@@ -21,7 +23,7 @@ from domain.job_states import JobState
 from projections.scheduling.apply.transitions import move
 from projections.scheduling.holds import keep, note_left, note_spared
 from projections.scheduling.loads import is_by_load
-from projections.scheduling.records import JobRecord, OrderRecord
+from projections.scheduling.records import JobRecord, OrderRecord, WantedSignal
 from projections.scheduling.state import State
 
 SUSP_USER_STOP: Final = "SUSP_USER_STOP"
@@ -142,6 +144,30 @@ def resume_requested(state: State, stamped: Stamped, event: JobResumeRequested) 
     state.demands[stamped.stream] = job
 
 
+def signal_requested(state: State, stamped: Stamped, event: JobSignalRequested) -> None:
+    """
+    Remember who wants which signal sent; the next session orders it.
+    """
+    job = state.stored.jobs[stamped.stream]
+    job.signals_wanted = (*job.signals_wanted, WantedSignal(event.signal, stamped.actor))
+    state.signals[stamped.stream] = job
+
+
+def signal_ordered(state: State, stamped: Stamped, event: JobSignalOrdered) -> None:
+    """
+    Remember the order, and on whose behalf: it may be what ends the job.
+    """
+    job = state.stored.jobs[stamped.stream]
+    sent = tuple(each for each in job.signals_wanted if each.signal is event.signal)
+    job.signals_wanted = tuple(each for each in job.signals_wanted if each not in sent)
+    others = (each for each in job.signalled if each.signal is not event.signal)
+    job.signalled = (*others, *sent)
+    if not job.signals_wanted:
+        state.signals.pop(stamped.stream, None)
+    order = OrderRecord("signal", stamped.stream, event.attempt, "", event.signal.value)
+    give_order(state, event.worker, event.order_number, order)
+
+
 def resume_ordered(state: State, stamped: Stamped, event: JobResumeOrdered) -> None:
     """
     Remember the order.
@@ -179,6 +205,8 @@ def resumed(state: State, stamped: Stamped, event: JobResumed) -> None:
 APPLY: Final[dict[Any, Any]] = {
     JobStopRequested: stop_requested,
     JobSuspendOrdered: suspend_ordered,
+    JobSignalRequested: signal_requested,
+    JobSignalOrdered: signal_ordered,
     JobSuspended: suspended,
     JobResumeRequested: resume_requested,
     JobResumeOrdered: resume_ordered,

@@ -14,6 +14,7 @@ from domain.commands.jobs import (
     MoveJob,
     RequeueJob,
     ResumeJob,
+    SignalJob,
     StopJob,
     SubmitJob,
     SwitchJob,
@@ -29,6 +30,7 @@ from domain.events.jobs import (
     JobMoved,
     JobRequeueRequested,
     JobResumeRequested,
+    JobSignalRequested,
     JobStopRequested,
     JobSubmitted,
     JobSwitched,
@@ -186,14 +188,27 @@ def _check_move(job: JobRecord, happening: str, rule: str) -> None:
 
 def kill(state: State, command: KillJob, actor: str) -> NewEvents:
     """
-    Ask for the job's end; asking again changes nothing.
+    Ask for the job's end; asking again changes nothing, unless it is to be by force now.
     """
     job = state.job(command.job_id)
     if job.state in ENDED:
         raise Refused("job_id", "must not have ended", f"{job.job_id} is {job.state.value}")
-    if job.kill_actor is not None:
+    if job.kill_actor is not None and (job.kill_forced or not command.force):
         return []
-    return [(job.stream, JobKillRequested())]
+    return [(job.stream, JobKillRequested(force=command.force))]
+
+
+def signal(state: State, command: SignalJob, actor: str) -> NewEvents:
+    """
+    Ask to send a signal to a started job; asking again before that was ordered changes nothing.
+    """
+    job = state.job(command.job_id)
+    if job.state not in LIVE:
+        rule = "must be started to be sent a signal"
+        raise Refused("job_id", rule, f"{job.job_id} is {job.state.value}")
+    if any(wanted.signal is command.signal for wanted in job.signals_wanted):
+        return []
+    return [(job.stream, JobSignalRequested(signal=command.signal))]
 
 
 def stop(state: State, command: StopJob, actor: str) -> NewEvents:
@@ -385,6 +400,7 @@ HANDLE: Final[dict[Any, Any]] = {
     HoldJob: hold,
     LiftHold: lift,
     KillJob: kill,
+    SignalJob: signal,
     StopJob: stop,
     ResumeJob: resume,
     RequeueJob: requeue,

@@ -209,11 +209,17 @@ def _finished(
 
 def _why_ended(job: JobRecord, command: JobFinishedReport) -> str:
     """
-    Return why an attempt ended before its time: as ordered, or by a signal that nobody ordered.
+    Return why an attempt ended before its time: as ordered, by a signal that somebody had sent, or
+    by one that nobody knows of.
     """
     if job.kill_order:
         return job.why
-    return "" if command.signal is None else TERM_EXTERNAL_SIGNAL
+    if command.signal is None:
+        return ""
+    for sent in job.signalled:
+        if sent.signal.number == command.signal:
+            return TERM_OWNER if sent.by == job.spec.user else TERM_ADMIN
+    return TERM_EXTERNAL_SIGNAL
 
 
 def why_killed(job: JobRecord) -> str:

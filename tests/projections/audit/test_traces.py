@@ -19,6 +19,7 @@ from domain.limits import LimitAmount
 from domain.queues import QueueSpec
 from domain.reservations import BackfillReservation, KeptRun
 from domain.resources import ResourceDescriptor
+from domain.signals import SignalName
 from domain.workers import HostSettings
 from projections.audit.fold import HANDLERS, Fold
 from projections.audit.projection import AuditProjection
@@ -56,6 +57,8 @@ EXAMPLES: dict[str, tuple[str, Event]] = {
         (WAITS, pended(1)),
         (WAITS, dispatched(1)),
         (RUNS, jobs.JobKillOrdered(**ORDER, why="TERM_OWNER")),
+        (RUNS, jobs.JobSignalRequested(signal=SignalName.USR1)),
+        (RUNS, jobs.JobSignalOrdered(**ORDER, signal=SignalName.USR1)),
         (WAITS, jobs.JobEnded(why="TERM_OWNER")),
         (WAITS, jobs.JobModified(spec=JobSpec(user="ann", queue="normal", name="other"))),
         (WAITS, jobs.JobSwitched(queue="night")),

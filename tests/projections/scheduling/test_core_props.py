@@ -32,6 +32,7 @@ from domain.jobs import ExitRules, JobLimits
 from domain.name_lists import parse_names
 from domain.preemption import Preemption, Relation, Trigger
 from domain.queues import QueueSpec
+from domain.signals import SignalName
 from domain.thresholds import LoadThreshold
 from domain.windows import parse_windows
 from domain.workers import HostSettings
@@ -97,7 +98,8 @@ STEPS = st.lists(
             st.sampled_from(["", "builtin_fcfs", "strict_fcfs", "shortest_first"]),
             st.sampled_from([30, 40]),
         ),
-        st.tuples(st.just("kill"), st.integers(0, 50)),
+        st.tuples(st.just("kill"), st.integers(0, 50), st.booleans()),
+        st.tuples(st.just("signal"), st.integers(0, 50), st.sampled_from(SignalName)),
         st.tuples(st.just("hold"), st.integers(0, 50)),
         st.tuples(st.just("lift"), st.integers(0, 50)),
         st.tuples(st.just("close"), st.integers(0, 4)),
@@ -230,7 +232,9 @@ def _play(scenario: Scenario, step: tuple[Any, ...]) -> None:  # noqa: C901, PLR
             if job.allocation is not None:
                 scenario.finish(job.job_id)
         elif kind == "kill":
-            scenario.command(KillJob(job_id=job.job_id))
+            scenario.command(KillJob(job_id=job.job_id, force=values[1]))
+        elif kind == "signal":
+            scenario.signal(job.job_id, values[1])
         elif kind == "end":
             if job.allocation is not None:
                 scenario.finish(job.job_id, exit_code=values[1])

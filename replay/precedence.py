@@ -28,7 +28,7 @@ class Precedence:
             for before in known:
                 self._followers[before].append(index)
         self._arrived: set[int] = set()
-        self._free: list[int] = []
+        self.free: list[int] = []
 
     def arrive(self, index: int) -> bool:
         """
@@ -49,13 +49,11 @@ class Precedence:
                 del self._waits[follower]
                 if follower in self._arrived:
                     self._arrived.discard(follower)
-                    self._free.append(follower)
+                    self.free.append(follower)
 
     def take_free(self) -> list[int]:
         """
         Return the jobs that arrived before and may now be submitted, in order of the workload.
         """
-        if not self._free:
-            return []
-        free, self._free = sorted(self._free), []
+        free, self.free = sorted(self.free), []
         return free

@@ -24,13 +24,14 @@ from domain.commands.reports import (
 )
 from domain.commands.settings import DefineCluster, DefineQueue
 from domain.envelope import Stamped
+from domain.event import sure
 from domain.events.jobs import (
     JobDispatched,
     JobKillOrdered,
     JobResumeOrdered,
     JobSuspendOrdered,
 )
-from domain.ids import job_of_stream, job_stream
+from domain.ids import job_of_stream
 from domain.jobs import JobSpec
 from domain.queues import QueueSpec
 from projections.figures import Figures
@@ -105,6 +106,7 @@ class _Course:
 
     index: int
     submit_us: int
+    stream: str
     job_id: str
     worker: str = ""
     incarnation: int = 0
@@ -159,7 +161,8 @@ class Simulation:
         self._changes = changes
         self._ends: list[tuple[int, int, _Course]] = []
         self._end_count = 0
-        self._templates: dict[tuple[int, int, int, int], JobSpec] = {}
+        self._templates: dict[tuple[int, int], JobSpec] = {}
+        self._owners: dict[tuple[int, int], tuple[str, str]] = {}
         self._courses: dict[str, _Course] = {}
         jobs = workload.jobs
         self._guesses = jobs.requested_s if jobs.estimate_s is None else jobs.estimate_s
@@ -185,7 +188,8 @@ class Simulation:
             if now_us is None:
                 return self._finish()
             self._now_us = now_us
-            self._report_ends(now_us)
+            if self._precedence.free or (self._ends and self._ends[0][0] == now_us):
+                self._report_ends(now_us)
             while next_arrival < arrivals and submits_us[order[next_arrival]] == now_us:
                 if self._precedence.arrive(order[next_arrival]):
                     self._submit(order[next_arrival], now_us)
@@ -265,9 +269,9 @@ class Simulation:
 
     def _submit(self, index: int, now_us: int) -> None:
         spec = self._spec(index)
-        made = self._engine.take_in(SubmitJob.sure(spec=spec), actor=spec.user, now_us=now_us)
+        made = self._engine.take_in(sure(SubmitJob, spec=spec), actor=spec.user, now_us=now_us)
         stream = made[-1].stream
-        self._courses[stream] = _Course(index, now_us, job_of_stream(stream))
+        self._courses[stream] = _Course(index, now_us, stream, job_of_stream(stream))
 
     # hot: once a job.
     def _spec(self, index: int) -> JobSpec:
@@ -275,24 +279,34 @@ class Simulation:
         Return the job as its user asked for it, as far as the cluster describes what it asks for.
 
         The run time asked for is an estimate, no limit: recorded run times hold even beyond it.
-        Jobs without names that differ in name and estimate alone are worked out once.
+        Jobs without names of queues and the like are worked out once for all that ask for the same.
         """
         jobs = self._workload.jobs
         guess = self._guesses[index]
         estimate_us = guess * SECOND_US if guess > 0 else None
         if jobs.details is not None:
             return self._spec_of(jobs.job(index), estimate_us)
-        key = (jobs.user[index], jobs.group[index], jobs.tasks[index], jobs.requested_kib[index])
-        alike = self._templates.get(key)
+        asked = (jobs.tasks[index], jobs.requested_kib[index])
+        owner = (jobs.user[index], jobs.group[index])
+        alike = self._templates.get(asked)
         if alike is None:
-            alike = self._templates[key] = self._spec_of(jobs.job(index), estimate_us)
-        return alike.but(name=str(jobs.trace_id[index]), run_estimate_us=estimate_us)
+            alike = self._templates[asked] = self._spec_of(jobs.job(index), estimate_us)
+        names = self._owners.get(owner)
+        if names is None:
+            names = self._owners[owner] = _owner(jobs.job(index))
+        return alike.but(
+            user=names[0],
+            group=names[1],
+            name=str(jobs.trace_id[index]),
+            run_estimate_us=estimate_us,
+        )
 
     def _spec_of(self, job: TraceJob, estimate_us: int | None) -> JobSpec:
         ask = job.details.ask
+        user, group = _owner(job)
         return JobSpec(
-            user=_user(job),
-            group=ask.group_name or ("" if job.group == UNKNOWN else f"g{job.group}"),
+            user=user,
+            group=group,
             queue=id_word(ask.queue_name) if ask.queue_name else self._settings.default_queue,
             name=job.details.trace_name or str(job.trace_id),
             tasks_min=job.tasks,
@@ -326,7 +340,8 @@ class Simulation:
         worker = self._engine.core.state.hosts[event.allocation.runs[0].first]
         course.worker, course.incarnation = worker.name, worker.incarnation
         course.attempt, course.start_us = event.attempt, now_us
-        report = JobStartedReport.sure(
+        report = sure(
+            JobStartedReport,
             worker=worker.name,
             incarnation=worker.incarnation,
             job_id=course.job_id,
@@ -381,7 +396,7 @@ class Simulation:
         """
         Take the figures of a job that has ended.
         """
-        del self._courses[job_stream(course.job_id)]
+        del self._courses[course.stream]
         self._figures.add(
             submit_us=course.submit_us,
             start_us=course.start_us,
@@ -402,7 +417,8 @@ class Simulation:
                 continue
             self._ended(course, now_us)
             has_failed = statuses[course.index] in (STATUS_FAILED, STATUS_CANCELLED)
-            report = JobFinishedReport.sure(
+            report = sure(
+                JobFinishedReport,
                 worker=course.worker,
                 incarnation=course.incarnation,
                 job_id=course.job_id,
@@ -414,8 +430,11 @@ class Simulation:
             self._submit(index, now_us)
 
 
-def _user(job: TraceJob) -> str:
-    name = job.details.ask.user_name
-    if name:
-        return id_word(name)
-    return "unknown" if job.user == UNKNOWN else f"u{job.user}"
+def _owner(job: TraceJob) -> tuple[str, str]:
+    """
+    Return the names of a job's user and group.
+    """
+    ask = job.details.ask
+    user = "unknown" if job.user == UNKNOWN else f"u{job.user}"
+    group = "" if job.group == UNKNOWN else f"g{job.group}"
+    return id_word(ask.user_name) if ask.user_name else user, ask.group_name or group

@@ -113,35 +113,26 @@ class Core:
             cause: Id of the command, "" when there is none.
             now_us: The driver's stamp, not before the last one.
         """
-        if now_us < self.state.stored.time_us:
-            raise _falls(now_us, self.state.stored.time_us)
+        stored = self.state.stored
+        if now_us < stored.time_us:
+            raise _falls(now_us, stored.time_us)
         made: list[Stamped] = []
         left = len(found)
         for stream, event in found:
             left -= 1
-            made.append(
-                self._record(
-                    stream, event, now_us, actor=actor, cause=cause, ends_step=not left
-                )
-            )
+            version = stored.versions.get(stream, 0) + 1
+            stamped = stamp(Stamped, (stream, version, now_us, actor, cause, event, not left))
+            self._fold(stamped)
+            made.append(stamped)
         return made
 
-    # hot: every event that a scheduler or simulator makes comes through here.
-    def _record(
-        self,
-        stream: str,
-        event: Event,
-        now_us: int,
-        *,
-        actor: str,
-        cause: str,
-        ends_step: bool = False,
-    ) -> Stamped:
+    # hot: every decision comes through here.
+    def _record(self, stream: str, event: Event, now_us: int, *, actor: str, cause: str) -> Stamped:
         """
-        Stamp an event, and fold it.
+        Stamp a decision, and fold it.
         """
         version = self.state.stored.versions.get(stream, 0) + 1
-        stamped = stamp(Stamped, (stream, version, now_us, actor, cause, event, ends_step))
+        stamped = stamp(Stamped, (stream, version, now_us, actor, cause, event, False))
         self._fold(stamped)
         return stamped
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from domain.allocations import HostRun, SharedAmount
 from domain.amounts import Amount
+from domain.event import sure
 from domain.reservations import KeptRun
 from projections.scheduling.capacity import Capacity, Column
 from projections.scheduling.records import JobRecord
@@ -214,7 +215,7 @@ def _runs_of(stretches: Iterable[Stretch]) -> tuple[KeptRun, ...]:
     Return the same as it is recorded.
     """
     return tuple(
-        KeptRun.sure(first=first, hosts=stop - first, slots=slots)
+        sure(KeptRun, first=first, hosts=stop - first, slots=slots)
         for first, stop, slots in _added_up(stretches)
     )
 
@@ -236,5 +237,5 @@ def kept_of(slots: Column, amounts: Mapping[str, Column]) -> tuple[KeptRun, ...]
             if milli
         )
         if count or own:
-            found.append(KeptRun.sure(first=first, hosts=stop - first, slots=count, amounts=own))
+            found.append(sure(KeptRun, first=first, hosts=stop - first, slots=count, amounts=own))
     return tuple(found)

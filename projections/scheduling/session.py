@@ -10,7 +10,7 @@ from typing import Final
 from domain.allocations import Allocation
 from domain.envelope import Stamped
 from domain.errors import InvariantBroken
-from domain.event import Event
+from domain.event import Event, sure
 from domain.events.jobs import JobDispatched, JobEnded, JobPended, JobStartPromised
 from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged, SessionHeld
 from domain.ids import CLUSTER, REASONS, SESSION
@@ -177,7 +177,7 @@ class Session:
         if not made:
             number = self._state.stored.session_number + 1
             self._cause = f"session {number}"
-            held = SessionHeld.sure(number=number)
+            held = sure(SessionHeld, number=number)
             made.append(record(SESSION, held, now_us, actor="", cause=self._cause))
         self._left -= 1
         made.append(record(stream, event, now_us, actor="", cause=self._cause))
@@ -289,7 +289,8 @@ class Session:
             return False
         outcome, ahead_of = self._try(job, request, terms)
         if isinstance(outcome, Placed):
-            event = JobDispatched.sure(
+            event = sure(
+                JobDispatched,
                 attempt=job.attempt + 1,
                 index=self._dispatches,
                 allocation=self._charged(job, outcome.allocation),
@@ -415,7 +416,7 @@ class Session:
 
     def _pend(self, job: JobRecord, number: int) -> None:
         if job.reason_set != number:
-            self._decided(job.stream, JobPended.sure(reason_set=number))
+            self._decided(job.stream, sure(JobPended, reason_set=number))
 
     def _set_of(self, fingerprint: str, outcome: Pending, job: JobRecord) -> int:
         """
@@ -473,7 +474,7 @@ class Session:
         if found is None:
             return
         for stream, reservation in promised_anew(self._state, found):
-            self._decided(stream, JobStartPromised.sure(reservation=reservation))
+            self._decided(stream, sure(JobStartPromised, reservation=reservation))
 
     def _note_blocker(self) -> None:
         """
@@ -483,7 +484,7 @@ class Session:
         for stream, blocker in held_back(self._state.picker):
             known = stored.blocker if stream == CLUSTER else stored.blockers.get(stream)
             if blocker.stream != known:
-                self._decided(stream, ListHeldBack.sure(blocker=blocker.job_id))
+                self._decided(stream, sure(ListHeldBack, blocker=blocker.job_id))
 
     def _forget_jobs(self) -> None:
         """

@@ -21,6 +21,7 @@ from domain.commands.jobs import (
 )
 from domain.dependency import JobRef, bind, parse_dependency
 from domain.errors import Conflict, Refused
+from domain.event import sure
 from domain.events.jobs import (
     Beside,
     JobHeld,
@@ -67,7 +68,7 @@ def submit(state: State, command: SubmitJob, actor: str) -> NewEvents:
     number = state.stored.highest_job + 1
     if number > HIGHEST_JOB:
         raise Refused("job", f"there is no number left above {HIGHEST_JOB}")
-    event = JobSubmitted.sure(spec=spec, key=command.key, digest=command.digest)
+    event = sure(JobSubmitted, spec=spec, key=command.key, digest=command.digest)
     return [(job_stream_of(number), event)]
 
 

@@ -21,7 +21,7 @@ from domain.commands.reports import (
     WorkerReport,
 )
 from domain.errors import Refused
-from domain.event import Event
+from domain.event import Event, sure
 from domain.events.jobs import (
     JobCouldNotStart,
     JobFinished,
@@ -155,7 +155,7 @@ def started(state: State, command: JobStartedReport, actor: str) -> NewEvents:
 @lru_cache(maxsize=256)
 def _started(attempt: int, pid: int, process_group: int) -> JobStarted:
     # In a simulation nearly all are equal, and one object can be all of them.
-    return JobStarted.sure(attempt=attempt, pid=pid, process_group=process_group)
+    return sure(JobStarted, attempt=attempt, pid=pid, process_group=process_group)
 
 
 def could_not_start(state: State, command: JobCouldNotStartReport, actor: str) -> NewEvents:
@@ -197,7 +197,8 @@ def _finished(
     attempt: int, exit_code: int | None, signal: int | None, why: str, cpu_us: int, rss_kib: int
 ) -> JobFinished:
     # As above.
-    return JobFinished.sure(
+    return sure(
+        JobFinished,
         attempt=attempt,
         exit_code=exit_code,
         signal=signal,

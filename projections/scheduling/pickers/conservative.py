@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, final
 
+from domain.event import sure
 from domain.reservations import BackfillReservation, KeptRun
 from projections.scheduling.foreseen import SlotsAhead
 from projections.scheduling.pickers.ordered import OrderedPicker
@@ -384,7 +385,7 @@ class Conservative(OrderedPicker):
         ):
             return before
         runs = ahead.wanted(entry.slots, start_us) if is_first else ()
-        return BackfillReservation.sure(policy=self.name, start_us=start_us, runs=runs)
+        return sure(BackfillReservation, policy=self.name, start_us=start_us, runs=runs)
 
 
 def _run_us(entry: Entry) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import final
 
+from domain.event import sure
 from domain.reservations import BackfillReservation, KeptRun
 from projections.scheduling.foreseen import Forecast, SlotsAhead
 from projections.scheduling.pickers.ordered import OrderedPicker
@@ -311,4 +312,4 @@ class Easy(OrderedPicker):
         ):
             return before
         runs = promise.ahead.wanted(promise.entry.slots, start_us)
-        return BackfillReservation.sure(policy=self.name, start_us=start_us, runs=runs)
+        return sure(BackfillReservation, policy=self.name, start_us=start_us, runs=runs)

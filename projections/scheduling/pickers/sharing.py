@@ -13,6 +13,7 @@ from heapq import heapify, heappop, heapreplace
 from math import lcm
 from typing import Final
 
+from domain.event import sure
 from domain.fairshare import DEFAULT, EACH, OTHERS, Fairshare, ShareNode, Use, weight
 from projections.scheduling.pickers.protocol import PickerView
 from projections.scheduling.pickers.waiting import Entry, Key
@@ -190,7 +191,7 @@ class Account:
     def _weight(self) -> int:
         if self._known is None:
             cpu_us, run_us, committed_us, slots = self.use
-            used = Use.sure(cpu_us=cpu_us, run_us=run_us, committed_us=committed_us, slots=slots)
+            used = sure(Use, cpu_us=cpu_us, run_us=run_us, committed_us=committed_us, slots=slots)
             self._known = weight(used, self.rules)
         return self._known
 

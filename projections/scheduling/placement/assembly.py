@@ -11,6 +11,7 @@ import numpy as np
 
 from domain.allocations import Allocation, HostRun, Instances, SharedAmount
 from domain.amounts import Amount
+from domain.event import sure
 from domain.resreq.syntax import Per
 from projections.scheduling.capacity import Column
 from projections.scheduling.placement.ground import Ground
@@ -57,10 +58,10 @@ def runs_of(needs: Sequence[HostNeed], picked: Picked) -> tuple[HostRun, ...]:
     runs: list[HostRun] = []
     for hosts, tasks in picked:
         amounts = tuple(
-            [Amount.sure(resource=need.resource, milli=need.of(tasks)) for need in needs]
+            [sure(Amount, resource=need.resource, milli=need.of(tasks)) for need in needs]
         )
         for first, count in stretches(hosts):
-            runs.append(HostRun.sure(first=first, hosts=count, tasks=tasks, amounts=amounts))
+            runs.append(sure(HostRun, first=first, hosts=count, tasks=tasks, amounts=amounts))
     # Within one pick neighbours are joined already.
     return joined(runs) if len(picked) > 1 else tuple(runs)
 
@@ -160,7 +161,8 @@ def allocation_of(found: Sequence[Found], *, alternative: int, is_exclusive: boo
     allocator = found[0].allocator
     if len(found) > 1:
         allocator = "+".join(dict.fromkeys(each.allocator for each in found))
-    return Allocation.sure(
+    return sure(
+        Allocation,
         runs=runs,
         shared=shared,
         allocator=allocator,
@@ -199,7 +201,8 @@ def _merged(runs: Iterable[HostRun]) -> tuple[HostRun, ...]:
                 own[amount.resource] = own.get(amount.resource, 0) + amount.milli
     return joined(
         [
-            HostRun.sure(
+            sure(
+                HostRun,
                 first=number,
                 tasks=tasks[number],
                 amounts=tuple(Amount(resource=name, milli=own[name]) for name in own),

@@ -15,6 +15,7 @@ import numpy as np
 
 from domain.allocations import Allocation, HostRun, SharedAmount
 from domain.errors import InvariantBroken
+from domain.event import sure
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.budgets import LIMIT_RANK, QUEUE_RANK
 from projections.scheduling.capacity import Capacity, Column, Mask
@@ -259,7 +260,7 @@ class PlacementRunner:
                 runs = runs_of(needs, picked)
                 if needs and capacity.units:
                     runs = with_units(runs, needs, Ground(capacity))
-                return Placed(Allocation.sure(runs=runs, allocator=member.name))
+                return Placed(sure(Allocation, runs=runs, allocator=member.name))
         return None
 
     def _within(self, part: Part) -> int:

@@ -120,6 +120,17 @@ def test_a_live_cluster_shows_each_definition_in_full(tmp_path):
         assert 'limit    l1      users="each all" mem=50GB' in all_of_it
         assert "" == live.run("define", "queue", "normal", "preemptible_by=urgent").stderr
         assert ["normal"] == live.ask("queues", "urgent")["preempts"]
+        host = live.ask("hosts")["hosts"][0]["host"]
+        live.submit("-J", "there", "--", harness.program("sleep"), "600")
+        harness.wait_until(lambda: live.ask("jobs", "-m", host)["jobs"])
+        assert ["there"] == [job["name"] for job in live.ask("jobs", "-m", host)["jobs"]]
+        assert ("ok", False) == (
+            (one := live.ask("hosts", host))["status"], one["settings"]["is_locked"]
+        )
+        assert "1 of 2 slots used by 1 job" in live.run("hosts", host).stdout
+        assert (1, True) == (
+            (gone := live.run("jobs", "-q", "none")).returncode, "--queue: must be" in gone.stderr
+        )
         # What stands before a subcommand's name is meant for it too.
         elsewhere = live.run("queues", "--dir", str(tmp_path / "none"), "close", "normal")
         assert 3 == elsewhere.returncode

@@ -197,9 +197,24 @@ def test_lists_filter_and_positions_rise(cluster: Cluster) -> None:
     assert answer["position"] > position
     assert job_id not in [job["job_id"] for job in cluster.get("/v1/jobs")["jobs"]]
     assert job_id in [job["job_id"] for job in cluster.get("/v1/jobs?all=1&state=EXIT")["jobs"]]
-    assert [] == cluster.get("/v1/jobs?all=1&user=somebody")["jobs"]
+    assert [] == cluster.get("/v1/jobs?all=1&user=daemon")["jobs"]
     assert 422 == cluster.ask("GET", "/v1/jobs?state=NONE")[0]
     assert 422 == cluster.ask("GET", "/v1/jobs?limit=-1")[0]
+
+
+@pytest.mark.parametrize("name", ["queue", "user", "host"])
+@pytest.mark.parametrize("every", [0, 1])
+def test_an_unknown_name_is_told_where_a_list_would_be_empty(
+    cluster: Cluster, name: str, every: int
+) -> None:
+    """
+    Who mistypes a name would else take it that nothing waits there.
+    """
+    status, answer = cluster.ask("GET", f"/v1/jobs?all={every}&{name}=no-such-one")
+
+    assert (404, name, "no-such-one") == (
+        status, answer["error"]["field"], answer["error"]["value"]
+    )  # fmt: skip
 
 
 def test_what_is_not_there_is_not_found(cluster: Cluster) -> None:

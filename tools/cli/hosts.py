@@ -9,9 +9,20 @@ from typing import Any
 
 import click
 
+from domain.errors import NotFound
 from tools.cli.client import Client, Json, segment
-from tools.cli.options import columns_option, dir_option, json_option, watch_option
-from tools.cli.output import chosen, note, say, say_json, show_amount, table, watch
+from tools.cli.options import ByName, columns_option, dir_option, json_option, watch_option
+from tools.cli.output import (
+    chosen,
+    counted,
+    note,
+    say,
+    say_json,
+    show_amount,
+    show_time,
+    table,
+    watch,
+)
 
 HEADS = ("HOST", "STATUS", "SLOTS", "USED", "FREE", "JOBS", "MEM", "MEM_FREE", "WHY")
 NUMBERS = "SLOTS USED FREE JOBS MEM MEM_FREE"
@@ -33,10 +44,11 @@ def _row(host: Json) -> list[Any]:
     ]
 
 
-@click.group(invoke_without_command=True, epilog="""
+@click.group(cls=ByName, invoke_without_command=True, epilog="""
 \b
 Examples:
   xce hosts --watch
+  xce hosts alpha                  one in full
   xce hosts close alpha --why "new disk"
   xce hosts open alpha
 """)
@@ -54,7 +66,7 @@ def hosts(
     as_json: bool,
 ) -> None:
     """
-    List the hosts; with a subcommand, close or open one.
+    List the hosts; with a HOST show one in full, with a subcommand close or open one.
     """
     if ctx.invoked_subcommand is None:
         wanted = chosen(columns, HEADS)
@@ -72,6 +84,51 @@ def _list(client: Client, columns: list[int], *, as_json: bool) -> None:
         table([HEADS[column] for column in columns], rows, numbers=NUMBERS)
     else:
         note(f"No host has joined. Start one: xce worker --dir {client.directory}")
+
+
+@hosts.command(epilog="""
+\b
+Example:
+  xce hosts show alpha             the same: xce hosts alpha
+Next: xce jobs -m alpha; xce define host alpha FIELD=VALUE.
+""")
+@click.argument("name", metavar="HOST")
+@dir_option
+@json_option
+def show(directory: Path, name: str, *, as_json: bool) -> None:
+    """
+    Show a host in full: how it is, what it has and has free, and its settings.
+    """
+    from tools.cli.definitions import read_definitions, show_definition
+
+    client = Client(directory)
+    found = client.get("/v1/hosts")["hosts"]
+    row = next((each for each in found if each["host"] == name), None)
+    if row is None:
+        known = ", ".join(each["host"] for each in found[:20]) or "none yet"
+        raise NotFound("host", f"must be one of {known}, or a subcommand", name)
+    defined = read_definitions(client)
+    if as_json:
+        settings = defined.one("host", name)
+        say_json({"position": defined.position, **row, "settings": settings})
+        return
+    why = f" ({row['why']})" if row["why"] else ""
+    used = f"{row['slots_used']} of {row['slots']} slots used by {counted(row['jobs'], 'job')}"
+    say(f"Host {name} is {row['status']}{why}: {used}.")
+    heard = show_time(row["report_us"])
+    say(f"It joined at {show_time(row['joined_us'])} and was last heard of at {heard}.")
+    table(("HAS", "VALUE", "FREE"), _has(row))
+    say()
+    show_definition(defined, "host", name)
+
+
+def _has(row: Json) -> list[tuple[str, str, str]]:
+    amounts = [
+        (one["name"], *(show_amount(one["name"], one[which]) for which in
+                        ("total_milli", "available_milli")))
+        for one in row["resources"]
+    ]  # fmt: skip
+    return [*amounts, *((name, str(value), "") for name, value in row["attributes"].items())]
 
 
 def _set(directory: Path, name: str, verb: str, body: Json, *, as_json: bool) -> None:

@@ -27,6 +27,7 @@ from tools.cli.output import (
 )
 
 HEADS = ("JOB", "STATE", "USER", "QUEUE", "TASKS", "HOSTS", "EXIT", "NAME", "SUBMITTED", "REASON")
+ENDED = ("DONE", "EXIT")
 STATES = ("PEND", "PSUSP", "WAIT", "RUN", "USUSP", "SSUSP", "UNKWN", "DONE", "EXIT")
 
 
@@ -64,6 +65,7 @@ def _row(job: Json) -> list[Any]:
 Examples:
   xce jobs                       those that haven't ended
   xce jobs -a -s EXIT            all that ended badly
+  xce jobs -m alpha              those on one host
   xce jobs --columns job,state,hosts
   xce jobs --json | jq '.jobs[] | select(.state == "PEND") | .job_id'
 Next: xce job JOB for everything about one, xce why JOB for what it waits for.
@@ -74,6 +76,7 @@ Next: xce job JOB for everything about one, xce why JOB for what it waits for.
               help="In this state.")
 @click.option("-q", "--queue", help="Of this queue.")
 @click.option("-u", "--user", help="Of this user.")
+@click.option("-m", "--host", help="With tasks on this host.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many, the newest.")
 @columns_option
 @watch_option
@@ -91,7 +94,7 @@ def jobs(directory: Path, *, as_json: bool, **options: Any) -> None:
 def _list(client: Client, columns: list[int], options: Json, *, as_json: bool) -> None:
     answer = _named(client, options["job_ids"]) if options["job_ids"] else client.get(
         "/v1/jobs", all=int(options["everything"]), state=(options["state"] or "").upper(),
-        queue=options["queue"], user=options["user"], limit=options["limit"],
+        queue=options["queue"], user=options["user"], host=options["host"], limit=options["limit"],
     )
     if as_json:
         say_json(answer)
@@ -100,7 +103,22 @@ def _list(client: Client, columns: list[int], options: Json, *, as_json: bool) -
     if rows:
         table([HEADS[column] for column in columns], rows, numbers="JOB TASKS")
     else:
-        note("No job." if options["everything"] else "No job waits or runs; -a shows all.")
+        note(_none_words(options))
+
+
+def _none_words(options: Json) -> str:
+    """
+    Return what is said of an empty list: what was looked for, and where else it may be.
+    """
+    wanted = [
+        f"{words} {options[name]}"
+        for name, words in (("state", "in state"), ("queue", "of queue"), ("user", "of user"),
+                            ("host", "on host"))
+        if options[name]
+    ]  # fmt: skip
+    which = " ".join(["No job", *wanted])
+    is_all = options["everything"] or options["state"] in ENDED
+    return f"{which}." if is_all else f"{which} waits or runs; -a shows all."
 
 
 def _named(client: Client, job_ids: tuple[str, ...]) -> Json:

@@ -77,10 +77,16 @@ async def list_jobs(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # no
     wanted = _filter(http)
     missing: list[int] = []
 
+    fits: list[Callable[[JobRecord], bool]] = []
+
     def view(engine: Engine) -> dict[str, object]:
-        found = views.jobs(engine.core.state, wanted)
+        state = engine.core.state
+        found = views.jobs(state, wanted)
         if wanted.everything and len(found) < wanted.limit:
-            missing.extend(forgotten.numbers(engine.core.state))
+            missing.extend(forgotten.numbers(state))
+            fits.append(wanted.fits(state))
+        if not found and not missing:
+            wanted.check_names(state)
         return {"jobs": found}
 
     reply = await api.engine.ask(Read(view))
@@ -88,7 +94,7 @@ async def list_jobs(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # no
         return reply
     # Rare and long: read outside the engine thread, then shown with what is known.
     archive = await _archive(api)
-    records = await asyncio.to_thread(archive.jobs, missing, wanted.fits, wanted.limit)
+    records = await asyncio.to_thread(archive.jobs, missing, fits[0], wanted.limit)
 
     def whole(engine: Engine) -> dict[str, object]:
         state = engine.core.state
@@ -98,6 +104,8 @@ async def list_jobs(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # no
             for job in reversed(records)
             if job.stream not in state.stored.jobs
         ]
+        if not (old or known):
+            wanted.check_names(state)
         rows = sorted([*old, *known], key=lambda row: split_job_id(str(row["job_id"])))
         return {"jobs": rows[-wanted.limit :]}
 
@@ -111,7 +119,8 @@ def _filter(http: HttpRequest) -> views.Filter:
         raise Refused("state", f"must be one of {', '.join(JobState.__members__)}", state)
     limit = number_of(query.get("limit"), "limit", 1, JOBS_MAX, JOBS_MAX)
     everything = number_of(query.get("all"), "all", 0, 1, 0) == 1 or state in ENDED
-    return views.Filter(everything, state, query.get("queue", ""), query.get("user", ""), limit)
+    queue, user, host = (query.get(name, "") for name in ("queue", "user", "host"))
+    return views.Filter(everything, state, queue, user, host, limit)
 
 
 async def _archive(api: Api) -> forgotten.Archive:

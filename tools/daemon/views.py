@@ -6,13 +6,15 @@ Nobody sees a job's environment, and only its owner and operators see its progra
 
 from __future__ import annotations
 
+import pwd
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from domain.errors import NotFound
 from domain.job_states import ENDED, JobState
 from domain.jobs import Program
 from domain.reasons import PendReason, show_grouped
@@ -28,6 +30,7 @@ from tools.daemon.access import Caller
 from tools.daemon.promised import no_promise_fields, promise_fields
 
 AWAITED = "not heard since the scheduler's start"
+NAMES_MAX = 20
 WAITS = frozenset({JobState.PEND, JobState.PSUSP, JobState.WAIT})
 
 
@@ -173,6 +176,7 @@ class Filter:
         state: Only those in this state, "" for any.
         queue: Only those of this queue, "" for any.
         user: Only those of this user, "" for any.
+        host: Only those that have or had tasks on this host, "" for any.
         limit: At most so many, the newest.
     """
 
@@ -180,12 +184,20 @@ class Filter:
     state: str
     queue: str
     user: str
+    host: str
     limit: int
 
-    def fits(self, job: JobRecord) -> bool:
+    def fits(self, state: State) -> Callable[[JobRecord], bool]:
         """
-        Tell whether a job is wanted.
+        Return what tells whether a job is wanted.
         """
+        if not self.host:
+            return self._fits
+        worker = state.stored.workers.get(self.host)
+        number = None if worker is None else worker.number
+        return lambda job: self._fits(job) and number in _numbers(job)
+
+    def _fits(self, job: JobRecord) -> bool:
         return (
             (self.everything or job.state not in ENDED)
             and self.state in ("", job.state)
@@ -193,12 +205,60 @@ class Filter:
             and self.user in ("", job.spec.user)
         )
 
+    def check_names(self, state: State) -> None:
+        """
+        Refuse names of which nothing is known, where there was nothing to list: a queue that was
+        removed may still have had jobs.
+
+        Raises:
+            NotFound: A queue or host isn't there, or neither the state nor this machine's accounts
+                know the user.
+        """
+        if self.queue and self.queue not in state.stored.queues:
+            raise _unknown("queue", self.queue, state.stored.queues)
+        if self.host and self.host not in state.stored.workers:
+            raise _unknown("host", self.host, state.stored.workers)
+        self._check_user(state)
+
+    def _check_user(self, state: State) -> None:
+        known = self.user in state.stored.users or any(
+            self.user in group.members for group in state.stored.groups.values()
+        )
+        if not self.user or known or _has_account(self.user):
+            return
+        if not any(job.spec.user == self.user for job in state.stored.jobs.values()):
+            hint = None if self.everything else "With -a the whole log is looked through."
+            rule = "must be a user with jobs, a definition or an account"
+            raise NotFound("user", rule, self.user, hint)
+
+
+def _unknown(field: str, name: str, known: Iterable[str]) -> NotFound:
+    names = ", ".join(islice(known, NAMES_MAX)) or "none yet"
+    return NotFound(field, f"must be one that is known: {names}", name)
+
+
+def _numbers(job: JobRecord) -> set[int]:
+    """
+    Return the numbers of the hosts that a job has or had.
+    """
+    if job.allocation is None:
+        return set()
+    return {number for number, _, _ in job.allocation.shares()}
+
+
+def _has_account(user: str) -> bool:
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        return False
+    return True
+
 
 def jobs(state: State, wanted: Filter) -> list[dict[str, object]]:
     """
     Return the newest jobs that are wanted, in order of their numbers.
     """
-    newest = filter(wanted.fits, reversed(state.stored.jobs.values()))
+    newest = filter(wanted.fits(state), reversed(state.stored.jobs.values()))
     return [job_row(state, job) for job in reversed(list(islice(newest, wanted.limit)))]
 
 

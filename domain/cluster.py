@@ -54,6 +54,11 @@ class ClusterSettings(Value):
             ones; others end) or "keep" (UNKWN until the host is back).
         lost_grace_us: Counted from the later of the worker's last report and the scheduler's start.
         end_orphans: Whether jobs end whose dependency can never become true.
+        orphan_grace_us: For so long such a job waits on, since somebody may mend it (LSF's
+            ORPHAN_JOB_TERM_GRACE_PERIOD); not one that itself asks to end.
+        hung_after_us: So long after its worker was ordered to end it, or its host was lost, a job
+            that still hasn't ended is ended without it (LSF's REMOVE_HUNG_JOBS_FOR); None for
+            never. Of lost hosts it matters where jobs are kept.
         default_project: The project of a job that names none, and whose queue and group name none.
         queue_resreq: Whether a queue's requirement means nothing, or what LSF has it mean.
         preemption: How jobs may suspend others.
@@ -78,6 +83,8 @@ class ClusterSettings(Value):
     lost_jobs: Literal["requeue", "keep"] = "requeue"
     lost_grace_us: TimeUs = 600_000_000
     end_orphans: bool = False
+    orphan_grace_us: TimeUs = 0
+    hung_after_us: TimeUs | None = None
     default_project: str = ""
     queue_resreq: QueueResreq = QueueResreq.IGNORE
     preemption: Preemption = Preemption()

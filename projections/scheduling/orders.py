@@ -36,6 +36,7 @@ TERM_SWAP: Final = "TERM_SWAP"
 TERM_THREADLIMIT: Final = "TERM_THREADLIMIT"
 TERM_WINDOW: Final = "TERM_WINDOW"
 TERM_LOAD: Final = "TERM_LOAD"
+TERM_REMOVE_HUNG_JOB: Final = Termination.REMOVE_HUNG_JOB.value
 TERM_LOST_HOST: Final = "TERM_LOST_HOST"
 SWAP: Final = "swp"
 TERM_REQUEUE_OWNER: Final = "TERM_REQUEUE_OWNER"
@@ -112,7 +113,7 @@ class Orders:
                 self._state.wanted.pop(job.stream, None)
                 self._state.unchecked[job.stream] = job
         for _, why, job in sorted(reached, key=lambda each: each[0]):
-            if job.state in LIVE:
+            if job.state in LIVE and why != TERM_REMOVE_HUNG_JOB:
                 self._order_kill(job, why)
             else:
                 self._decide(job.stream, JobEnded(why=why))
@@ -127,6 +128,11 @@ class Orders:
         """
         Return since when a job must have ended, and why; "" when it needn't.
         """
+        hung_after_us = self._state.settings().hung_after_us
+        if job.kill_order and hung_after_us is not None:
+            moment_us = job.kill_us + hung_after_us
+            if moment_us <= self._now_us:
+                return moment_us, TERM_REMOVE_HUNG_JOB
         deadline = job.spec.deadline_us
         if deadline is not None and deadline <= self._now_us:
             return deadline, TERM_DEADLINE
@@ -173,7 +179,8 @@ class Orders:
     def _give_up_lost_jobs(self) -> None:
         """
         Put back the rerunnable jobs of hosts that have been silent for longer than the grace time;
-        the others end, or stay UNKWN until the host is back where the cluster keeps them.
+        the others end, or where the cluster keeps them stay UNKWN until the host is back, or for as
+        long as they may hang.
         """
         settings = self._state.settings()
         if not self._state.lost_hosts:
@@ -195,6 +202,17 @@ class Orders:
                 self._decide(job.stream, JobRequeued(why="lost host", to_top=True))
             elif settings.lost_jobs == "requeue":
                 self._decide(job.stream, JobEnded(why=TERM_LOST_HOST))
+            elif self._hangs(job):
+                self._decide(job.stream, JobEnded(why=TERM_REMOVE_HUNG_JOB))
+
+    def _hangs(self, job: JobRecord) -> bool:
+        """
+        Say whether a job's host has been lost for so long that it isn't waited for any more.
+        """
+        hung_after_us = self._state.settings().hung_after_us
+        if hung_after_us is None:
+            return False
+        return self._now_us >= lost_since_us(self._state, self._worker(job)) + hung_after_us
 
     def _put_back(self) -> None:
         """

@@ -66,12 +66,16 @@ def verdict_of(state: State, job: JobRecord) -> Verdict:
     return evaluate(job.spec.dependency, Parents(state), own_rank=rank)
 
 
-def ends_as_orphan(state: State, job: JobRecord) -> bool:
+def ends_as_orphan(state: State, job: JobRecord, now_us: int) -> bool:
     """
-    Say whether a job ends when its dependency can never become true.
+    Say whether a job ends now whose dependency can never become true: at once when it asks for it
+    itself, after the grace time by the cluster's rule.
     """
-    asked = job.spec.ends_as_orphan
-    return state.settings().end_orphans if asked is None else asked
+    asked, settings = job.spec.ends_as_orphan, state.settings()
+    if asked is not None or not settings.end_orphans:
+        return bool(asked)
+    since_us = now_us if job.orphan_us is None else job.orphan_us
+    return now_us >= since_us + settings.orphan_grace_us
 
 
 def kept_back(state: State, job: JobRecord, now_us: int) -> PendReason | None:

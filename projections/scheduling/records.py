@@ -83,7 +83,8 @@ class JobRecord:
 
     ``kill_forced`` says that it is to end without its worker. ``signals_wanted`` are signals that
     no worker was ordered yet to send to this attempt; ``signalled`` those that one was, each the
-    last of its name.
+    last of its name. ``kill_us`` is when the standing kill was ordered. ``orphan_us`` is since when
+    it waits because its dependency can never become true, None when it doesn't.
     """
 
     number: int
@@ -146,6 +147,8 @@ class JobRecord:
     kill_forced: bool = False
     signals_wanted: tuple[WantedSignal, ...] = ()
     signalled: tuple[WantedSignal, ...] = ()
+    kill_us: int = 0
+    orphan_us: int | None = None
 
     @property
     def position(self) -> tuple[int, ...]:

@@ -204,7 +204,9 @@ class Session:
                 if state.unready.pop(job.stream, None) is not None or not job.reason_set:
                     ready.append(job)
                 state.picker.on_job_push(job)
-            elif reason.code is ReasonCode.JOB_DEP_INVALID and ends_as_orphan(state, job):
+            elif reason.code is ReasonCode.JOB_DEP_INVALID and ends_as_orphan(
+                state, job, self._now_us
+            ):
                 self._decided(job.stream, JobEnded(why=TERM_ORPHAN_SYSTEM))
             else:
                 state.picker.on_job_state_change(job)

@@ -36,6 +36,8 @@ def next_wakeup_us(state: State, now_us: int) -> int | None:
     if state.lost_hosts and cluster is not None:
         for worker in state.lost_hosts.values():
             moments.append(lost_since_us(state, worker) + cluster.lost_grace_us)
+            if cluster.hung_after_us is not None:
+                moments.append(lost_since_us(state, worker) + cluster.hung_after_us)
     if not moments:
         return None
     return min((moment for moment in moments if moment > now_us), default=None)

@@ -34,6 +34,8 @@ KEPT_BACK: Final = frozenset(
     )
 )
 """The sets of reasons of jobs that aren't ready."""
+ORPHANS: Final = f"reason={ReasonCode.JOB_DEP_INVALID.value}"
+"""That of jobs whose dependency can never become true."""
 
 
 class Watches(RunEnds):
@@ -244,6 +246,7 @@ class Watches(RunEnds):
         Have a waiting job looked at when its begin time or deadline comes, also while it is held;
         and when it is too late to start, since it couldn't finish before.
         """
+        self.set_orphan_timer(job)
         moments = [job.spec.begin_us, job.spec.deadline_us]
         if job.spec.queue in self.delaying:
             moments.append(job.submit_us + self.delaying[job.spec.queue])
@@ -254,6 +257,24 @@ class Watches(RunEnds):
             if moment is not None:
                 heappush(self.timers, (moment, job.number, job.index, job.stream))
 
+    def set_orphan_timer(self, job: JobRecord) -> None:
+        """
+        Have a job looked at when it has waited in vain for as long as orphans may.
+        """
+        cluster = self.stored.cluster
+        if job.orphan_us is not None and cluster is not None:
+            moment = job.orphan_us + cluster.orphan_grace_us
+            heappush(self.timers, (moment, job.number, job.index, job.stream))
+
+    def set_hung_timer(self, job: JobRecord) -> None:
+        """
+        Have a job looked at when its worker has had long enough to end it.
+        """
+        cluster = self.stored.cluster
+        if job.kill_order and cluster is not None and cluster.hung_after_us is not None:
+            moment = job.kill_us + cluster.hung_after_us
+            heappush(self.timers, (moment, job.number, job.index, job.stream))
+
     def note_other_values(self) -> None:
         """
         Have jobs looked at when they reach what bounds them since definitions have changed.
@@ -263,6 +284,9 @@ class Watches(RunEnds):
         for job in self.stored.jobs.values():
             if job.spec.deadline_us is not None and job.state in WAITING:
                 self.set_waiting_timers(job)
+            if job.orphan_us is not None:
+                self.unchecked[job.stream] = job
+                self.set_orphan_timer(job)
 
     def _watch_run(self, job: JobRecord) -> None:
         self.set_run_timers(job)
@@ -271,8 +295,9 @@ class Watches(RunEnds):
 
     def set_run_timers(self, job: JobRecord) -> None:
         """
-        Have a running job looked at when it reaches its run limit or deadline.
+        Have a running job looked at when it reaches its run limit or deadline, or hangs.
         """
+        self.set_hung_timer(job)
         if job.state is JobState.RUN:
             self.note_run(job)
             limit = self.run_limit_us(job)

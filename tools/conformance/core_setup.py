@@ -154,7 +154,8 @@ def settings_of(case: Fields) -> ClusterSettings:
         "accept_interval_us": whole_of(params.get("accept_interval", 0)) * CYCLE_US,
         "lost_jobs": "keep",
         "lost_grace_us": 0,
-        "end_orphans": _ends_orphans(params.get("ORPHAN_JOB_TERM_GRACE_PERIOD")),
+        "end_orphans": "ORPHAN_JOB_TERM_GRACE_PERIOD" in params,
+        "orphan_grace_us": whole_of(params.get("ORPHAN_JOB_TERM_GRACE_PERIOD", 0)) * SECOND_US,
         "queue_resreq": "merge",
         "preemption": preemption_of(params, is_ours=is_ours),
     }
@@ -162,12 +163,6 @@ def settings_of(case: Fields) -> ClusterSettings:
     return ClusterSettings.model_validate(
         {name: values[name] for name in values if name in known}, strict=False
     )
-
-
-def _ends_orphans(grace_seconds: object) -> bool:
-    if grace_seconds is not None and whole_of(grace_seconds) > 0:
-        raise NotYet("a time for which orphans are spared")
-    return grace_seconds is not None
 
 
 def _is_ours(expect: object) -> bool:

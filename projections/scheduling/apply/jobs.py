@@ -46,7 +46,7 @@ from projections.scheduling.records import (
     OrderRecord,
 )
 from projections.scheduling.state import State
-from projections.scheduling.watches import NO_RULES
+from projections.scheduling.watches import NO_RULES, ORPHANS
 
 TERM_LOAD: Final = "TERM_LOAD"
 REQUEUED_FOR: Final = {TERM_LOAD: "load", "TERM_WINDOW": "window closed"}
@@ -108,6 +108,7 @@ def _stop_waiting(state: State, job: JobRecord, now_us: int) -> None:
     if job.state is JobState.PEND:
         state.waiting -= 1
     state.leave_set(job, now_us)
+    job.orphan_us = None
     if job.keeps is not None:
         drop_kept(state, job)
     if job.promise is not None:
@@ -166,6 +167,10 @@ def pended(state: State, stamped: Stamped, event: JobPended) -> None:
     job = state.stored.jobs[stamped.stream]
     state.leave_set(job, stamped.time_us)
     state.join_set(job, event.reason_set)
+    is_orphan = state.stored.reason_sets[event.reason_set].fingerprint == ORPHANS
+    job.orphan_us = stamped.time_us if is_orphan else None
+    if is_orphan:
+        state.set_orphan_timer(job)
 
 
 def dispatched(state: State, stamped: Stamped, event: JobDispatched) -> None:
@@ -319,7 +324,8 @@ def kill_ordered(state: State, stamped: Stamped, event: JobKillOrdered) -> None:
     Remember the order; it stands until its worker reports it done or the job has ended.
     """
     job = state.stored.jobs[stamped.stream]
-    job.kill_order = event.order_number
+    job.kill_order, job.kill_us = event.order_number, stamped.time_us
+    state.set_hung_timer(job)
     job.why = event.why
     signals = event.signals
     order = OrderRecord("kill", stamped.stream, event.attempt, event.why, signals=signals)

@@ -158,6 +158,9 @@ def scenarios_of(
         picker=picker,
         session_max_decisions=most,
         preemption=preemption or Preemption(),
+        end_orphans=True,
+        orphan_grace_us=300 * SECOND_US,
+        hung_after_us=900 * SECOND_US,
     )
     scenario = Scenario(chosen, plain=plain)
     preys = None if preemption is None else parse_names("all")

@@ -6,22 +6,21 @@ All are derived. They say what a session must look at, so that its work grows wi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 from typing import Final
 
 from domain.dependency import parents_of
 from domain.effective import values_of
-from domain.ids import job_stream_of
 from domain.job_states import ENDED, LIVE, WAITING, JobState
 from domain.jobs import ExitRules, JobSpec
 from domain.reasons import ReasonCode
 from domain.resreq.syntax import Requirement
 from projections.scheduling.alternatives import delays_of
+from projections.scheduling.forgetting import Forgetting
 from projections.scheduling.pickers.protocol import JobPicker, Planner
 from projections.scheduling.queue_traits import QueueTraits
 from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
-from projections.scheduling.run_ends import RunEnds
 
 NO_RULES: Final = ExitRules()
 KEPT_BACK: Final = frozenset(
@@ -38,7 +37,7 @@ ORPHANS: Final = f"reason={ReasonCode.JOB_DEP_INVALID.value}"
 """That of jobs whose dependency can never become true."""
 
 
-class Watches(RunEnds):
+class Watches(Forgetting):
     """
     Hold what sessions must look at.
 
@@ -52,18 +51,15 @@ class Watches(RunEnds):
     inside them. ``timers`` is a heap of (moment, job number, index, stream): an entry may
     be out of date, and is then passed over. ``kills``, ``requeues``, ``signals`` and ``demands``
     hold jobs that the next session must end, put back, have signalled, stop or let go on.
-    ``children`` maps a job's number to the waiting jobs that depend on it. ``over_limit`` holds
-    jobs whose use must be compared with their limits. ``victims`` are live jobs that were stopped,
-    or ordered to, for others; ``keepers`` pending ones for which hosts are held. ``ended`` is a
-    heap of (finish, number): jobs and whole arrays that can be forgotten; ``ripe`` holds those that
-    ended long enough ago. ``promised`` are the pending jobs with a backfill reservation;
-    ``gatherers`` those for which hosts are kept now;
-    ``gave_up`` those that gave back what they had gathered, until a later session.
+    ``over_limit`` holds jobs whose use must be compared with their limits. ``victims`` are live
+    jobs that were stopped, or ordered to, for others; ``keepers`` pending ones for which hosts are
+    held. ``promised`` are the pending jobs with a backfill reservation; ``gatherers`` those for
+    which hosts are kept now; ``gave_up`` those that gave back what they had gathered, until a later
+    session.
     """
 
     def __init__(self, stored: StoredState, picker: JobPicker) -> None:
-        super().__init__()
-        self.stored = stored
+        super().__init__(stored)
         self.picker = picker
         self.note_queues()
         self.waiting = 0
@@ -80,9 +76,6 @@ class Watches(RunEnds):
         self.keepers: dict[str, JobRecord] = {}
         self.over_limit: dict[str, JobRecord] = {}
         self.lost_hosts: dict[str, WorkerRecord] = {}
-        self.children: dict[int, dict[str, JobRecord]] = {}
-        self.ended: list[tuple[int, int]] = []
-        self.ripe: dict[int, int] = {}
         self.planner = picker if isinstance(picker, Planner) else None
         self.promised: dict[str, JobRecord] = {}
         self.gatherers: dict[str, JobRecord] = {}
@@ -433,72 +426,6 @@ class Watches(RunEnds):
         for worker in self.stored.workers.values():
             for number in [n for n, order in worker.orders.items() if order.stream == job.stream]:
                 del worker.orders[number]
-
-    # -- forgetting
-
-    def note_ended(self, job: JobRecord) -> None:
-        """
-        Remember when a job, or the last element of its array, ended.
-        """
-        array = self.stored.arrays.get(job.number) if job.index else None
-        if array is None:
-            heappush(self.ended, (job.finish_us or 0, job.number))
-            return
-        jobs = [self.stored.jobs[stream] for stream in array.elements]
-        if all(each.state in ENDED and not each.requeue_why for each in jobs):
-            heappush(self.ended, (max(each.finish_us or 0 for each in jobs), job.number))
-
-    def forgettable(self, before_us: int, batch: int) -> list[int]:
-        """
-        Return the numbers of jobs that ended before a moment and on which nobody waits, rising;
-        nothing when there are fewer than a batch.
-        """
-        while self.ended and self.ended[0][0] <= before_us:
-            finish_us, number = heappop(self.ended)
-            self.ripe[number] = finish_us
-        if len(self.ripe) < batch:
-            return []
-        numbers = sorted(number for number in self.ripe if self._is_over(number, before_us))
-        return numbers if len(numbers) >= batch else []
-
-    def _is_over(self, number: int, before_us: int) -> bool:
-        """
-        Say whether a job is still ended since before a moment, and has no child that waits.
-        """
-        if number in self.children:
-            return False
-        streams = self.streams_of(number)
-        for stream in streams:
-            job = self.stored.jobs[stream]
-            if job.state not in ENDED or job.requeue_why or (job.finish_us or 0) > before_us:
-                return False
-        return bool(streams)
-
-    def streams_of(self, number: int) -> Sequence[str]:
-        """
-        Return the streams of a job, or of every element of an array, that the state knows.
-        """
-        array = self.stored.arrays.get(number)
-        if array is not None:
-            return array.elements
-        stream = job_stream_of(number)
-        return (stream,) if stream in self.stored.jobs else ()
-
-    def drop_jobs(self, numbers: set[int]) -> None:
-        """
-        Forget jobs and whole arrays.
-        """
-        stored = self.stored
-        for number in sorted(numbers):
-            for stream in self.streams_of(number):
-                del stored.jobs[stream]
-                stored.versions.pop(stream, None)
-            if stored.arrays.pop(number, None) is not None:
-                stored.versions.pop(job_stream_of(number), None)
-            self.ripe.pop(number, None)
-        # Normally they are all ripe; a log written by other rules may forget earlier.
-        if self.ended and self.ended[0][1] in numbers:
-            self.ended = sorted(entry for entry in self.ended if entry[1] not in numbers)
 
 
 def order_of(job: JobRecord) -> tuple[int, int]:

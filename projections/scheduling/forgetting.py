@@ -1,0 +1,97 @@
+"""
+Indexes over jobs that have ended: which can be forgotten, and on which others still wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from domain.ids import job_stream_of
+from domain.job_states import ENDED
+from projections.scheduling.records import JobRecord, StoredState
+from projections.scheduling.run_ends import RunEnds
+
+
+class Forgetting(RunEnds):
+    """
+    Hold what may be forgotten.
+
+    Args:
+        stored: The stored state.
+
+    ``children`` maps a job's number to the waiting jobs that depend on it. ``ended`` is a heap of
+    (finish, number): jobs and whole arrays that can be forgotten; ``ripe`` holds those that ended
+    long enough ago.
+    """
+
+    def __init__(self, stored: StoredState) -> None:
+        super().__init__()
+        self.stored = stored
+        self.children: dict[int, dict[str, JobRecord]] = {}
+        self.ended: list[tuple[int, int]] = []
+        self.ripe: dict[int, int] = {}
+
+    def note_ended(self, job: JobRecord) -> None:
+        """
+        Remember when a job, or the last element of its array, ended.
+        """
+        array = self.stored.arrays.get(job.number) if job.index else None
+        if array is None:
+            heappush(self.ended, (job.finish_us or 0, job.number))
+            return
+        jobs = [self.stored.jobs[stream] for stream in array.elements]
+        if all(each.state in ENDED and not each.requeue_why for each in jobs):
+            heappush(self.ended, (max(each.finish_us or 0 for each in jobs), job.number))
+
+    def forgettable(self, before_us: int, batch: int) -> list[int]:
+        """
+        Return the numbers of jobs that ended before a moment and on which nobody waits, rising;
+        nothing when there are fewer than a batch.
+        """
+        while self.ended and self.ended[0][0] <= before_us:
+            finish_us, number = heappop(self.ended)
+            self.ripe[number] = finish_us
+        if len(self.ripe) < batch:
+            return []
+        numbers = sorted(number for number in self.ripe if self._is_over(number, before_us))
+        return numbers if len(numbers) >= batch else []
+
+    def _is_over(self, number: int, before_us: int) -> bool:
+        """
+        Say whether a job is still ended since before a moment, and has no child that waits.
+        """
+        if number in self.children:
+            return False
+        streams = self.streams_of(number)
+        for stream in streams:
+            job = self.stored.jobs[stream]
+            if job.state not in ENDED or job.requeue_why or (job.finish_us or 0) > before_us:
+                return False
+        return bool(streams)
+
+    def streams_of(self, number: int) -> Sequence[str]:
+        """
+        Return the streams of a job, or of every element of an array, that the state knows.
+        """
+        array = self.stored.arrays.get(number)
+        if array is not None:
+            return array.elements
+        stream = job_stream_of(number)
+        return (stream,) if stream in self.stored.jobs else ()
+
+    def drop_jobs(self, numbers: set[int]) -> None:
+        """
+        Forget jobs and whole arrays.
+        """
+        stored = self.stored
+        for number in sorted(numbers):
+            for stream in self.streams_of(number):
+                del stored.jobs[stream]
+                stored.versions.pop(stream, None)
+            if stored.arrays.pop(number, None) is not None:
+                stored.versions.pop(job_stream_of(number), None)
+            self.ripe.pop(number, None)
+        # Normally they are all ripe; a log written by other rules may forget earlier.
+        if self.ended and self.ended[0][1] in numbers:
+            self.ended = sorted(entry for entry in self.ended if entry[1] not in numbers)

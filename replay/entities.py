@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, final
@@ -25,6 +26,15 @@ from projections.scheduling.records import JobRecord, WorkerRecord
 from replay.moments import show_utc
 
 Plain = dict[str, Any]
+
+LINE_MAX: Final = 120
+"""A change that fits is told on one line of so many characters."""
+
+LINES_MAX: Final = 6
+"""So many lines at most tell the fields of a record that came or went."""
+
+TEXT_MAX: Final = 108
+"""So much is shown of a long value, at most."""
 
 KINDS: Final = ("job", "host", "queue", "cluster", "reasons", "keys", "documents")
 _HOW: Final = (
@@ -247,17 +257,49 @@ class Change:
     after: str | None
 
 
-def show_change(change: Change) -> str:
+def change_lines(change: Change) -> list[str]:
     """
-    Return a change in words.
+    Return a change in words: on one line, or with the fields of what came or went on some more.
     """
+    if ".env[" in change.path:
+        return [f"{change.path}: (not shown) -> (not shown)"]
     texts = [
         "(absent)" if text is None else json.dumps(without_environments(json.loads(text)))
         for text in (change.before, change.after)
     ]
-    if ".env[" in change.path:
-        texts = ["(not shown)"] * 2
-    return f"{change.path}: {texts[0]} -> {texts[1]}"
+    line = f"{change.path}: {texts[0]} -> {texts[1]}"
+    if len(line) <= LINE_MAX:
+        return [line]
+    nothing = (None, "null")
+    if change.before not in nothing and change.after not in nothing:
+        return [f"{change.path}:", *(f"  {mark} {_cut(text)}" for mark, text in
+                                     zip(("before", "after "), texts, strict=True))]  # fmt: skip
+    has_come = change.before in nothing
+    whole_text = (change.after if has_come else change.before) or "{}"
+    fields = flat(without_environments(json.loads(whole_text)))
+    words = (f"{path} {value}" for path, value in fields if value not in ("0", "False"))
+    told = textwrap.wrap(", ".join(words), LINE_MAX, break_on_hyphens=False)
+    more = [] if len(told) <= LINES_MAX else ["..."]
+    head = f"{change.path}: {'came' if has_come else 'went'}"
+    return [head, *(f"  {each}" for each in (*told[:LINES_MAX], *more))]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}..."
+
+
+def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """
+    Yield path and text of every value in plain data; what is empty is left out.
+    """
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from flat(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        for index, inner in enumerate(value):
+            yield from flat(inner, f"{path}[{index}]")
+    elif value not in (None, "", []):
+        yield path, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def changes(before: Any, after: Any, path: str = "") -> Iterator[Change]:

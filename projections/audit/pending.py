@@ -59,15 +59,29 @@ class Shortage:
                 f"{show(self.available_milli)}, and the lowest threshold is "
                 f"{show(self.requested_milli)}"
             )
-        # A job of many tasks is tried in shares: what it asks for in all is another number.
+        # A job of many tasks is tried in parts: what it asks for in all is another number.
+        free = "left by it" if "LIMIT" in self.code else "free"
         return (
             f"{self.text}: {hosts}; nearest is {self.nearest_host} with "
-            f"{_with_unit(self.available_milli, self.resource)} free; the smallest share tried "
-            f"there was {show(self.requested_milli)}, short of {show(self.missing_milli)}"
+            f"{with_unit(self.available_milli, self.resource)} {free}, where the smallest part of "
+            f"the job that was tried needs {show(self.requested_milli)}: "
+            f"{show(self.missing_milli)} short"
         )
 
 
-def _with_unit(milli: int, resource: str) -> str:
+    @property
+    def is_of_what_is_free(self) -> bool:
+        """
+        Say whether its amounts are of what the nearest host has free; not of a limit, or a load.
+        """
+        is_other = "LIMIT" in self.code or self.code == "HOST_LOAD"
+        return self.missing_milli is not None and not is_other
+
+
+def with_unit(milli: int, resource: str) -> str:
+    """
+    Return an amount of a resource for people.
+    """
     if resource == "mem":
         return show_memory_rounded(milli)
     unit = "slot" if resource == "slots" and milli == 1000 else resource
@@ -89,6 +103,8 @@ class Why:
         code: Code of the main reason, "" when it doesn't wait.
         reasons: All reasons in words, grouped.
         shortages: Each reason with amounts.
+        figures_position: Of which position these amounts are, None when there are none: a job that
+            nothing made worth a try isn't tried in every session.
         blocker: Job that holds it back, "" when none does.
         since_us: When that became so.
         since_position: Position of the event that made it so.
@@ -104,6 +120,7 @@ class Why:
     code: str
     reasons: str
     shortages: tuple[Shortage, ...]
+    figures_position: int | None
     blocker: str
     since_us: int
     since_position: int
@@ -175,6 +192,7 @@ def why_at(reading: Reading, job_id: str, position: int | None = None) -> Why:
         wait["code"] if wait is not None else "",
         wait["reasons"] if wait is not None else "",
         shortages(reading, wait),
+        wait["set_position"] if wait is not None else None,
         wait["blocker"] if wait is not None else "",
         found["from_us"],
         found["from_position"],

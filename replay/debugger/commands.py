@@ -24,11 +24,11 @@ from replay.debugger.topics import NAMED, TOPICS, Topics
 from replay.debugger.tracing import OPTIONS, Traces
 from replay.debugger.tracing import WAYS as TRACE_WAYS
 from replay.entities import (
+    change_lines,
     changes,
     digest_of,
     entity,
     plain,
-    show_change,
     whole,
     without_environments,
 )
@@ -300,7 +300,7 @@ class Commands:
         found = list(changes(here, there))
         yield f"position {self.cursor.position} -> {position}: {len(found)} values differ"
         for one in found[: self.rows]:
-            yield printable(show_change(one))
+            yield from map(printable, change_lines(one))
         if len(found) > self.rows:
             yield f"and {len(found) - self.rows} more"
 

@@ -68,6 +68,12 @@ def test_state_shows_the_whole_an_entity_a_digest_and_what_differs(capfd, log):
         (one["before"], one["after"]) for one in found["changes"] if one["path"] == "state"
     )
     assert [] == run_json(capfd, "state", log, "--at", "end", "--diff", "end")["changes"]
+    told = run(capfd, "state", log, "--at", "@50", "--diff", "end", status=1)
+    came = run(capfd, "state", log, "--at", "1", "--diff", "@50", status=1)
+    assert 'state: "RUN" -> "DONE"' in told
+    assert "jobs.job:0000000001: came" in came
+    # A job has some fifty fields; on one line they are no answer for people.
+    assert 130 > max(map(len, (told + came).splitlines()))
 
 
 def test_state_refuses_moments_and_entities_that_are_not_there(capfd, log):
@@ -148,8 +154,10 @@ def test_branch_and_diff_tell_two_futures_apart(capfd, log, tmp_path):
     """
     at = str(run_json(capfd, "bisect", log, "job(1).state = RUN")["position"])
     same, other = tmp_path / "same", tmp_path / "other"
-    told = run_json(capfd, "branch", log, "--at", at, "--log", same)
-    assert told["differs_at"] is None
+    told = run(capfd, "branch", log, "--at", at, "--log", same)
+    assert "Every decision is the parent's" in told
+    # What to type next can be typed as it stands there.
+    assert f"xce replay diff {log} {same}\n" in told
     assert run_json(capfd, "diff", log, same)["is_same"]
 
     told = run_json(capfd, "branch", log, "--at", at, "--log", other, "--add-hosts", "1x2")

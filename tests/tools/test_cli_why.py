@@ -114,12 +114,30 @@ def test_one_screen_tells_verdict_limit_nearest_host_place_and_moment(life, ask,
     shown = ask(directory, life.ids["low"])
 
     assert "waits: it can start, but not now" in shown
-    assert "nearest is h1 with 0 slots free; the smallest share tried there was 1" in shown
-    assert "there was 1, short of 1" in shown
+    assert "nearest is h1 with 0 slots free, where the smallest part of the job" in shown
+    assert "that was tried needs 1: 1 short" in shown
     assert "4 of 5 that wait, just after" in shown
     assert "Since" in shown
     assert f"(position {len(life.log)})" in shown
     assert len(shown.splitlines()) <= 24
+
+
+def test_figures_of_a_try_long_ago_are_told_as_such(life, ask, tmp_path):
+    """
+    A job that can never start isn't tried when something becomes free: what the nearest host had
+    free then must not read as if it were of now.
+    """
+    before = ask(written(life, tmp_path / "before"), life.ids["huge"])
+    life.finish("A")
+
+    shown = ask(written(life, tmp_path / "after"), life.ids["huge"])
+    told = json.loads(ask(tmp_path / "after" / "c", life.ids["huge"], "--json"))
+
+    assert "by position" not in before
+    assert "nearest is h1 with 0 slots free" in shown
+    assert f"by position {told['position']} h1 has 4 slots free: it was tried last at" in shown
+    assert told["figures_position"] < told["position"]
+    assert [{"host": "h1", "resource": "slots", "available_milli": 4000}] == told["freer_by_now"]
 
 
 def test_never_is_told_from_not_now(life, ask, tmp_path):

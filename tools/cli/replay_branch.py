@@ -108,7 +108,7 @@ def branch(  # noqa: PLR0913 - options of one command
     if as_json:
         say_json({**asdict(result), "changes": changes.texts(), "log": str(place)})
     else:
-        _show(result, changes, place)
+        _show(result, changes, log, place)
 
 
 def _hosts(ladder: Ladder, position: int, texts: tuple[str, ...]) -> tuple[JoinWorker, ...]:
@@ -125,7 +125,7 @@ def _hosts(ladder: Ladder, position: int, texts: tuple[str, ...]) -> tuple[JoinW
     return tuple(found)
 
 
-def _show(result: BranchResult, changes: Changes, place: Path) -> None:
+def _show(result: BranchResult, changes: Changes, log: Path, place: Path) -> None:
     from replay.moments import show_utc
 
     say(f"Branched from {result.parent_log_id} at position {result.parent_position}; "
@@ -146,7 +146,7 @@ def _show(result: BranchResult, changes: Changes, place: Path) -> None:
         note(f"xce: position {one.position}, {one.what}, is left out: {one.why}")
     if result.not_taken_count > len(result.not_taken):
         note(f"xce: and {result.not_taken_count - len(result.not_taken):,} more")
-    say(f"The log is in {place}: xce replay diff LOG {place}")
+    say(f"The log is in {place}: xce replay diff {log} {place}")
 
 
 # -------------------------------------------------------------------------------------------- diff

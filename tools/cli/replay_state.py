@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -158,7 +158,7 @@ def _say_place(found: Moment) -> None:
 
 
 def _show_entity(found: Moment, text: str, *, as_json: bool) -> None:
-    from replay.entities import entity, without_environments
+    from replay.entities import entity, flat, without_environments
 
     shown = entity(found.core, text)
     if as_json:
@@ -167,20 +167,6 @@ def _show_entity(found: Moment, text: str, *, as_json: bool) -> None:
     _say_place(found)
     for path, value in flat(without_environments(shown)):
         say(f"  {path:<28} {value}")
-
-
-def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """
-    Yield path and text of every value in plain data; what is empty is left out.
-    """
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from flat(inner, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
-        for index, inner in enumerate(value):
-            yield from flat(inner, f"{path}[{index}]")
-    elif value not in (None, "", []):
-        yield path, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _show_whole(found: Moment) -> None:
@@ -237,7 +223,7 @@ def _differences(
     """
     Show what differs between two moments; return the exit status.
     """
-    from replay.entities import changes, show_change, whole
+    from replay.entities import change_lines, changes, whole
     from replay.entities import entity as entity_of
 
     found, plains = [], []
@@ -253,7 +239,8 @@ def _differences(
     say(f"Position {found[0].position} -> {found[1].position}: "
         f"{counted(len(differing), 'value')} differ")
     for one in differing[:CHANGES_SHOWN]:
-        say(f"  {show_change(one)}")
+        for line in change_lines(one):
+            say(f"  {line}")
     if len(differing) > CHANGES_SHOWN:
         say(f"and {len(differing) - CHANGES_SHOWN:,} more; --json has all.")
     return DIFFERENT if differing else 0

@@ -315,7 +315,6 @@ def _show(run: Run) -> None:
         ("mean bounded slowdown", plain["mean_bounded_slowdown"], ""),
         ("utilisation", plain["utilisation"], ""),
         ("makespan", plain["makespan_s"], f"s ({show_duration(makespan_us)})" if is_long else "s"),
-        ("sum of starts", plain["sum_starts_s"], "s of the trace"),
         ("sessions", plain["sessions"], ""),
         ("events kept", plain["events"], f"({show_kib(run.log_bytes // 1024)} of log)"),
         ("time taken", round(run.elapsed_us / US, 2), "s"),

@@ -14,7 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from domain.amounts import SLOTS
 from domain.errors import Refused
+from domain.units import MILLI
 from tools.cli.client import Json
 
 if TYPE_CHECKING:
@@ -231,6 +233,32 @@ class Moment:
         """
         return int(self.core.state.capacity.slots.sum())
 
+    def freer_by_now(self) -> list[tuple[str, str, int]]:
+        """
+        Return host, resource and amount of each shortage whose nearest host has more free at this
+        moment than when the job was tried last.
+        """
+        if self.queue_reason:
+            return []
+        found: dict[tuple[str, str], int] = {}
+        for one in self.told.shortages:
+            if one.nearest_host is not None and one.is_of_what_is_free:
+                free_milli = self._free_milli(one.nearest_host, one.resource)
+                if free_milli > (one.available_milli or 0):
+                    found[one.nearest_host, one.resource] = free_milli
+        return [(*key, milli) for key, milli in found.items()]
+
+    def _free_milli(self, host: str, resource: str) -> int:
+        """
+        Return how much of a resource a host has free, 0 for what hosts don't have by themselves.
+        """
+        state = self.core.state
+        number = state.stored.workers[host].number
+        if resource == SLOTS:
+            return max(0, int(state.capacity.slots[number] - state.capacity.used[number])) * MILLI
+        column = state.capacity.resources.get(resource)
+        return 0 if column is None else int(column.available[number])
+
     def limits(self) -> list[BudgetUse]:
         """
         Return the limits that keep it back, with what is in use.
@@ -279,6 +307,11 @@ class Moment:
             "never": self.state_says["never"],
             "reasons": self.state_says["reasons"],
             "shortages": [] if self.queue_reason else told["shortages"],
+            "figures_position": None if self.queue_reason else self.told.figures_position,
+            "freer_by_now": [
+                {"host": host, "resource": resource, "available_milli": milli}
+                for host, resource, milli in self.freer_by_now()
+            ],
             "limits": [
                 {**asdict(one), "missing_milli": one.missing_milli} for one in self.limits()
             ],

@@ -69,10 +69,18 @@ def _show_wait(moment: Moment) -> None:
 
 
 def _show_reasons(moment: Moment) -> None:
+    from projections.audit.pending import with_unit
+
     say(f"Main reason  {moment.code}: {moment.summary}")
     for shortage in () if moment.queue_reason else moment.told.shortages:
         if shortage.words() != moment.summary:
             say(f"             {shortage.words()}")
+    for host, resource, milli in moment.freer_by_now():
+        told = moment.told
+        say(
+            f"             by position {told.position} {host} has {with_unit(milli, resource)} "
+            f"free: it was tried last at position {told.figures_position}"
+        )
     _show_conditions(moment)
     proved_by = moment.state_says["proved_by"]
     if proved_by not in ("", moment.told.job_id):
@@ -225,7 +233,8 @@ def show_hosts(short: list[Row]) -> None:
     Show what each host was short of.
     """
     if short:
-        heads = ("HOST", "REASON", "RESOURCE", "ASKED", "AVAILABLE")
+        # Of a job of many tasks only a part was tried there.
+        heads = ("HOST", "REASON", "RESOURCE", "PART_NEEDS", "AVAILABLE")
         table(
             heads,
             [

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from domain.allocations import HostRun, SharedAmount
+from domain.errors import InvariantBroken
 from domain.event import Event
 from domain.events.jobs import JobStartPromised
 from domain.reservations import BackfillReservation, KeptRun
@@ -23,14 +24,18 @@ from projections.scheduling.forecast import Forecasts, needs_of
 from projections.scheduling.foreseen import kept_of
 from projections.scheduling.holds import waits_to_be_ready
 from projections.scheduling.own_view import ground_of, relief_for
+from projections.scheduling.placement.failures import failed_outcome
 from projections.scheduling.placement.ground import Ground
-from projections.scheduling.placement.runner import PlacementRunner
+from projections.scheduling.placement.runner import Pending, PlacementRunner
 from projections.scheduling.promises import add_kept, lent_by
 from projections.scheduling.readiness import kept_from_starting
 from projections.scheduling.records import JobRecord
 from projections.scheduling.request import Request
 from projections.scheduling.state import State
 from projections.scheduling.watches import order_of
+
+if TYPE_CHECKING:
+    from projections.scheduling.trace_writing import Tracer
 
 SLOT_RESERVE: Final = "slot_reserve"
 Room = tuple[tuple[KeptRun, ...], tuple[SharedAmount, ...]]
@@ -45,6 +50,8 @@ class Gathering:
         runner: Places requests on trial.
         decide: Takes a decision and applies it at once.
         now_us: The session's time.
+
+    ``tracer`` writes down what is gathered, None for nothing.
     """
 
     def __init__(
@@ -59,6 +66,7 @@ class Gathering:
         self._decide = decide
         self._now_us = now_us
         self._forecasts = Forecasts(state, runner)
+        self.tracer: Tracer | None = None
 
     def give_up(self) -> None:
         """
@@ -76,27 +84,38 @@ class Gathering:
             if is_over or not state.is_ready(job) or waits_to_be_ready(state, job):
                 self._decide(job.stream, JobStartPromised(reservation=None))
 
-    def gather(self, job: JobRecord) -> None:
+    def attempt(self, job: JobRecord, outcome: Pending) -> Pending:
         """
-        Let a job whose placement has just failed keep what it can use, if its queue says so.
+        Let a job whose placement has just failed keep what it can use until it can start.
+
+        Returns:
+            Why it waits: as before, or what was raised on the way.
         """
-        queue = self._state.queue_of(job).spec
-        if queue.slot_reserve_us is None and queue.resource_reserve_us is None:
-            if job.stream in self._state.gatherers:
-                self._decide(job.stream, JobStartPromised(reservation=None))
-            return
-        found = None
-        if job.gave_up_us != self._now_us:
-            found = self._reservation(job)
+        try:
+            found = self._find(job)
+        except InvariantBroken:
+            raise
+        except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
+            return failed_outcome(failure)
         before = job.promise if job.stream in self._state.gatherers else None
         if found != before:
             self._decide(job.stream, JobStartPromised(reservation=found))
+        if self.tracer is not None:
+            self.tracer.gathered(job)
+        return outcome
 
-    def _reservation(self, job: JobRecord) -> BackfillReservation | None:
-        state = self._state
+    def _find(self, job: JobRecord) -> BackfillReservation | None:
+        """
+        Return what a job can use and may keep, None when its queue doesn't say so, or there is
+        nothing. Nothing is changed by it, whatever is raised.
+        """
+        state, queue = self._state, self._state.queue_of(job).spec
+        if queue.slot_reserve_us is None and queue.resource_reserve_us is None:
+            return None
+        if job.gave_up_us == self._now_us:
+            return None
         if kept_from_starting(state, job, self._now_us) is not None:
             return None
-        queue = state.queue_of(job).spec
         with_amounts = queue.resource_reserve_us is not None
         runs, shared = self._gathered(job, with_amounts=with_amounts)
         if not runs and not shared:

@@ -170,7 +170,9 @@ class Session:
         return found
 
     def _gathering(self) -> Gathering:
-        return Gathering(self._state, self._runner, self._decided, self._now_us)
+        found = Gathering(self._state, self._runner, self._decided, self._now_us)
+        found.tracer = self._tracer
+        return found
 
     def _decided(self, stream: str, event: Event) -> None:
         made, record, now_us = self.made, self._record, self._now_us
@@ -325,9 +327,7 @@ class Session:
         if job.keeps is not None or state.preys_of(job.spec.queue):
             is_open, outcome = self._preemption().attempt(job, outcome)
         if not outcome.has_failed and not is_open and state.gathers(job):
-            self._gathering().gather(job)
-            if self._tracer is not None:
-                self._tracer.gathered(job)
+            outcome = self._gathering().attempt(job, outcome)
         if proved is not None:
             self._pend(job, proved)
             return

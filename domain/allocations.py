@@ -87,7 +87,10 @@ class Allocation(Value):
         """
         Return the count of tasks over all hosts.
         """
-        return sum(run.hosts * run.tasks for run in self.runs)
+        found = 0
+        for run in self.runs:
+            found += run.hosts * run.tasks
+        return found
 
 
 class HostSpan(Value):

@@ -24,14 +24,14 @@ from projections.scheduling.placement.selecting import Selector
 from projections.scheduling.pools import Pools
 from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
 from projections.scheduling.resource_column import NOTHING_REPORTED, ResourceColumn
+from projections.scheduling.touches import Touches
 from projections.scheduling.unit_shares import UnitShares
 
 Column = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-TOUCHED_MAX = 4_096
-FEW_TOUCHES = 64
-"""More touched hosts are no quicker to look at than all hosts of a middling cluster."""
+FEW_HOSTS = 6
+"""So many neighbours are changed one by one in the time that arrays need for any number of them."""
 
 
 class Capacity:
@@ -49,9 +49,11 @@ class Capacity:
         self.hosts = 0
         self.is_plain = True
         self.slots: Column = np.zeros(0, np.int64)
-        self.used: Column = np.zeros(0, np.int64)
+        self._used: Column = np.zeros(0, np.int64)
+        self._is_used_behind = False
         self.takes_jobs: Mask = np.zeros(0, np.bool_)
         self.usable: Column = np.zeros(0, np.int64)
+        self._usable_cells = self.usable.data
         self.usable_total = 0
         self.resources: dict[str, ResourceColumn] = {}
         self.freed = 0
@@ -69,12 +71,24 @@ class Capacity:
         self.exclusive: Column = np.zeros(0, np.int64)
         self.units = UnitShares()
         self.shut: dict[int, ReasonCode] = {}
-        self._touched: list[tuple[int, int]] = []
-        self._touched_before = 0
+        self.touches = Touches()
         self.selector = Selector(self)
         self.limits = Limits(StoredState(), self)
         self.aside = 0
         self.released: frozenset[str] = frozenset()
+
+    @property
+    def used(self) -> Column:
+        """
+        Return the slots that jobs have on each host.
+
+        As long as usable slots are just the free ones, it is worked out from these when somebody
+        asks. Equivalent to: adding every job's slots as it comes, and taking them off as it goes.
+        """
+        if self._is_used_behind:
+            np.subtract(self.slots, self.usable, out=self._used)
+            self._is_used_behind = False
+        return self._used
 
     @property
     def vocabulary(self) -> int:
@@ -99,6 +113,7 @@ class Capacity:
             self._grow(worker.number + 1)
         number = worker.number
         self._describe(worker)
+        assert len(self.used) == self.hosts, "slots in use are known before those of a host change"
         self.slots[number] = worker.slots
         for column in self.resources.values():
             column.total[number] = 0
@@ -175,7 +190,7 @@ class Capacity:
         Take over what the worker reported as free.
         """
         number = worker.number
-        self.touch(number, number + 1)
+        self.touches.note(number, number + 1)
         for name, column in self.resources.items():
             measured = worker.load.get(name) if column.is_real[number] else None
             column.reported[number] = NOTHING_REPORTED if measured is None else measured
@@ -191,9 +206,10 @@ class Capacity:
 
     def _grow(self, hosts: int) -> None:
         more = hosts - self.hosts
+        self._used = np.append(self.used, np.zeros(more, np.int64))
         self.slots = np.append(self.slots, np.zeros(more, np.int64))
-        self.used = np.append(self.used, np.zeros(more, np.int64))
         self.usable = np.append(self.usable, np.zeros(more, np.int64))
+        self._usable_cells = self.usable.data
         self.takes_jobs = np.append(self.takes_jobs, np.zeros(more, np.bool_))
         self.revision = np.append(self.revision, np.zeros(more, np.int64))
         self.exclusive = np.append(self.exclusive, np.zeros(more, np.int64))
@@ -223,37 +239,6 @@ class Capacity:
         free = np.maximum(self.slots[span] - self.used[span], 0)
         self.usable[span] = np.where(self.takes_jobs[span], free, 0)
         self.usable_total += int(self.usable[span].sum()) - before
-
-    # -- which hosts were touched
-
-    def touch(self, first: int, stop: int) -> None:
-        """
-        Note that what the hosts from first up to stop have left has changed.
-        """
-        self._touched.append((first, stop))
-        if len(self._touched) >= TOUCHED_MAX:
-            self._touched_before += len(self._touched)
-            self._touched.clear()
-
-    def mark(self) -> int:
-        """
-        Return the place in the journal of touched hosts.
-        """
-        return self._touched_before + len(self._touched)
-
-    def touched_since(self, mark: int) -> Column | None:
-        """
-        Return the numbers of the hosts touched since a mark, each once; None where they are many or
-        aren't known any more.
-        """
-        start = mark - self._touched_before
-        if start < 0 or len(self._touched) - start > FEW_TOUCHES:
-            return None
-        entries = self._touched[start:]
-        if sum(stop - first for first, stop in entries) > FEW_TOUCHES:
-            return None
-        numbers = {number for first, stop in entries for number in range(first, stop)}
-        return np.array(sorted(numbers), np.int64)
 
     # -- jobs
 
@@ -349,7 +334,7 @@ class Capacity:
             column = self.resources[name]
             column.charged[number] += sign * charged
             column.unused[number] += sign * unused
-            self.touch(number, number + 1)
+            self.touches.note(number, number + 1)
             column.settle(number, number + 1)
         shared = [] if job.allocation is None else job.allocation.shared
         self.pools.charge([each for each in shared if each.resource in self.released], sign)
@@ -373,19 +358,19 @@ class Capacity:
                     found.append((number, name, max(reserved, actual), max(0, reserved - actual)))
         return found
 
+    # hot: every dispatch and every end comes through here, once for each run.
     def _charge_run(self, run: HostRun, sign: int) -> None:
-        first, stop, tasks = run.first, run.first + run.hosts, run.tasks
-        self.touch(first, stop)
-        # Adding to a view, and not to a slice by name, spares writing the view back onto itself;
-        # adding an array without dimensions takes half the time of adding a plain number.
-        change = _whole(sign * tasks)
-        used = self.used[first:stop]
-        used += change
+        first, hosts, tasks = run.first, run.hosts, sign * run.tasks
+        stop = first + hosts
+        if self.touches.is_kept:
+            self.touches.note(first, stop)
         if self.is_plain:
-            usable = self.usable[first:stop]
-            usable -= change
-            self.usable_total -= sign * tasks * run.hosts
+            self._is_used_behind = True
+            self.usable_total -= tasks * hosts
+            self._take_usable(first, stop, tasks)
         else:
+            used = self.used[first:stop]
+            used += tasks
             self._settle_slots(first, stop)
         for amount in run.amounts:
             column = self.resources[amount.resource]
@@ -395,6 +380,22 @@ class Capacity:
             column.settle(first, stop)
         for instances in run.instances:
             self.units.charge(run.first, instances, sign)
+
+    def _take_usable(self, first: int, stop: int, tasks: int) -> None:
+        """
+        Take so many tasks off what each host from first up to stop has left.
+
+        Few are changed one by one. Adding to a view, and not to a slice by name, spares writing the
+        view back onto itself; adding an array without dimensions takes half the time of adding a
+        plain number.
+        """
+        if stop - first <= FEW_HOSTS:
+            cells = self._usable_cells
+            for number in range(first, stop):
+                cells[number] -= tasks
+        else:
+            usable = self.usable[first:stop]
+            usable -= _whole(tasks)
 
     def _set_exclusive(self, allocation: Allocation, sign: int) -> None:
         """
@@ -416,7 +417,7 @@ class Capacity:
 
         Only the difference is applied, and only to resources that the job reserved.
         """
-        self.touch(number, number + 1)
+        self.touches.note(number, number + 1)
         before = job.actual.get(number, {})
         for name, reserved in reserved_on(job, number).items():
             if job.is_aside and name in self.released:

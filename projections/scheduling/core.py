@@ -68,6 +68,7 @@ class Core:
             self.state.capacity, self.plugins.allocators, plain=self._plain
         )
         self.state.foresight = Forecasts(self.state, self._runner)
+        self._session = Session(self.state, self._runner, self._record)
 
     # -- commands and events
 
@@ -177,8 +178,8 @@ class Core:
         if now_us < stored.time_us:
             raise _falls(now_us, stored.time_us)
         tracing = None if self.tracing is None else self.tracing.begin(self.state, now_us)
-        session = Session(self.state, self._runner, self._record, now_us, tracing)
-        self.is_cut_short = not session.hold()
+        session = self._session
+        self.is_cut_short = not session.hold(now_us, tracing)
         if tracing is not None:
             tracing.finish(is_complete=not self.is_cut_short)
         made = session.made

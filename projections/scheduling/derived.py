@@ -26,7 +26,7 @@ CACHES: Final = frozenset(
 CAPACITY_CACHES: Final = frozenset(
     (
         "resources freed let_go changed status described revision selector limits workers facts "
-        "names loads pools units shut is_plain load_bounds"
+        "names loads pools units shut is_plain load_bounds touches"
     ).split()
 )
 
@@ -48,6 +48,8 @@ def derived(state: State) -> dict[str, Any]:
     for name, value in sorted(vars(capacity).items()):
         if name not in CAPACITY_CACHES and not name.startswith("_"):
             found[f"capacity.{name}"] = plain(value)
+    # Worked out from other columns when somebody asks, as here.
+    found["capacity.used"] = capacity.used.tolist()
     for name, column in sorted(capacity.resources.items()):
         for part in type(column).__slots__:
             found[f"capacity.{name}.{part}"] = plain(getattr(column, part))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -27,6 +28,9 @@ Wanted = Sequence[tuple[int, tuple[KeptRun, ...]]]
 
 Stretch = tuple[int, int, int]
 """Neighbours with equal slots: the first host, the one after the last, the slots of each."""
+
+Changes = dict[int, int]
+"""By host, how many slots more it has than the one before it, where they differ."""
 
 FREE_AT_ONCE: Final = 256
 """So many hosts are looked at together for free slots."""
@@ -120,40 +124,48 @@ class SlotsAhead:
         Return where so many slots will be free at a moment: on hosts that are in use until then
         first, on free ones last.
         """
-        soon, missing = _first_of(_added_up(self._given_back(start_us)), slots)
+        soon, missing = _first_of(_disjoint(self._given_back(start_us)), slots)
+        if not missing:
+            return tuple([kept_run(first, stop - first, each) for first, stop, each in soon])
         return _runs_of([*soon, *self._last_free(missing)])
 
     def kept(self, slots: int, start_us: int) -> tuple[KeptRun, ...]:
         """
         Return which of those must be kept free from now on.
         """
-        return _runs_of(self._last_free(_first_of(_added_up(self._given_back(start_us)), slots)[1]))
+        return _runs_of(self._last_free(_first_of(_disjoint(self._given_back(start_us)), slots)[1]))
 
     def still_hold(self, runs: Sequence[KeptRun], start_us: int) -> bool:
         """
         Say whether these slots will all be free at a moment.
         """
-        wanted = [(run.first, run.first + run.hosts, run.slots) for run in runs]
-        given = [(first, stop, -slots) for first, stop, slots in self._given_back(start_us)]
+        changes = self._given_back(start_us)
+        for place in changes:
+            changes[place] = -changes[place]
+        _add_up(changes, [(run.first, run.first + run.hosts, run.slots) for run in runs])
         usable = self._capacity.usable
         return all(
             min(usable[first:stop].tolist()) >= short
-            for first, stop, short in _added_up([*wanted, *given])
+            for first, stop, short in _disjoint(changes)
             if short > 0
         )
 
-    def _given_back(self, start_us: int) -> list[Stretch]:
+    def _given_back(self, start_us: int) -> Changes:
         """
-        Return what each running job has given back by a moment.
+        Return what all running jobs have given back by a moment.
         """
-        found: list[Stretch] = []
+        changes: Changes = {}
+        get, live = changes.get, self._live
         for release in self._releases:
             if release[0] > start_us:
                 break
-            allocation = self._live[release[4]].allocation
-            runs = allocation.runs if allocation is not None else ()
-            found += [(run.first, run.first + run.hosts, run.tasks) for run in runs]
-        return found
+            allocation = live[release[4]].allocation
+            for run in allocation.runs if allocation is not None else ():
+                first, tasks = run.first, run.tasks
+                stop = first + run.hosts
+                changes[first] = get(first, 0) + tasks
+                changes[stop] = get(stop, 0) - tasks
+        return changes
 
     def _last_free(self, slots: int) -> list[Stretch]:
         """
@@ -173,7 +185,8 @@ class SlotsAhead:
 
 def _first_of(stretches: Sequence[Stretch], slots: int) -> tuple[list[Stretch], int]:
     """
-    Return so many slots of the first hosts, and how many of them there weren't.
+    Return so many slots of the first hosts, by stretches of which neighbours differ, and how many
+    of them there weren't.
     """
     found: list[Stretch] = []
     for first, stop, each in stretches:
@@ -182,7 +195,10 @@ def _first_of(stretches: Sequence[Stretch], slots: int) -> tuple[list[Stretch], 
         if whole:
             found.append((first, first + whole, each))
         if rest and first + whole < stop:
-            found.append((first + whole, first + whole + 1, rest))
+            begin = first + whole
+            if found and found[-1][1:] == (begin, rest):
+                begin = found.pop()[0]
+            found.append((begin, first + whole + 1, rest))
             return found, 0
         slots -= whole * each
         if not slots:
@@ -190,15 +206,20 @@ def _first_of(stretches: Sequence[Stretch], slots: int) -> tuple[list[Stretch], 
     return found, slots
 
 
-def _added_up(stretches: Iterable[Stretch]) -> list[Stretch]:
+def _add_up(changes: Changes, stretches: Iterable[Stretch]) -> None:
+    """
+    Add what stretches of hosts have there.
+    """
+    for first, stop, slots in stretches:
+        changes[first] = changes.get(first, 0) + slots
+        changes[stop] = changes.get(stop, 0) - slots
+
+
+def _disjoint(changes: Changes) -> list[Stretch]:
     """
     Return disjoint stretches of hosts in order, each with what all together have there; neighbours
     differ, and none is empty.
     """
-    changes: dict[int, int] = {}
-    for first, stop, slots in stretches:
-        changes[first] = changes.get(first, 0) + slots
-        changes[stop] = changes.get(stop, 0) - slots
     found: list[Stretch] = []
     begin = total = 0
     for place in sorted(changes):
@@ -214,10 +235,17 @@ def _runs_of(stretches: Iterable[Stretch]) -> tuple[KeptRun, ...]:
     """
     Return the same as it is recorded.
     """
-    return tuple(
-        sure(KeptRun, first=first, hosts=stop - first, slots=slots)
-        for first, stop, slots in _added_up(stretches)
-    )
+    changes: Changes = {}
+    _add_up(changes, stretches)
+    return tuple([kept_run(first, stop - first, each) for first, stop, each in _disjoint(changes)])
+
+
+@lru_cache(maxsize=1 << 12)
+def kept_run(first: int, hosts: int, slots: int) -> KeptRun:
+    """
+    Return a promised share of slots alone; equal ones are one object, which never changes.
+    """
+    return sure(KeptRun, first=first, hosts=hosts, slots=slots)
 
 
 def kept_of(slots: Column, amounts: Mapping[str, Column]) -> tuple[KeptRun, ...]:

@@ -71,6 +71,8 @@ def promised_anew(
     Return what pickers promise otherwise than is recorded, by stream; None to those who are
     promised nothing any more. Who gathers has a promise of its own.
     """
+    if _are_recorded(state, found):
+        return []
     over = [
         job
         for stream, job in state.promised.items()
@@ -84,6 +86,21 @@ def promised_anew(
         if not is_same and before != reservation:
             changed.append((stream, reservation))
     return changed
+
+
+# hot: mostly a picker promises what it has promised before, or nothing as before.
+def _are_recorded(state: State, found: Mapping[str, BackfillReservation]) -> bool:
+    """
+    Say whether these very promises are recorded and no others.
+    """
+    promised = state.promised
+    if len(found) != len(promised):
+        return False
+    for stream, reservation in found.items():
+        job = promised.get(stream)
+        if job is None or job.promise is not reservation:
+            return False
+    return True
 
 
 # -- lending

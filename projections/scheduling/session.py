@@ -55,54 +55,53 @@ TERM_ORPHAN_SYSTEM: Final = "TERM_ORPHAN_SYSTEM"
 
 class Session:
     """
-    Hold one session. Made afresh for each.
+    Hold sessions, one after the other. Nothing but the last one's decisions outlives it.
 
     Args:
         state: The core's state.
         runner: Places requests.
         record: Stamps a decision and applies it at once.
-        now_us: The session's time.
-        tracing: Writes down how jobs are decided, None for not at all.
 
-    ``made`` holds what was decided, behind the session's own event.
+    ``made`` holds what the last one decided, behind the session's own event.
     """
 
-    def __init__(
-        self,
-        state: State,
-        runner: PlacementRunner,
-        record: Record,
-        now_us: int,
-        tracing: SessionTracing | None = None,
-    ) -> None:
+    def __init__(self, state: State, runner: PlacementRunner, record: Record) -> None:
         self._state = state
         self._runner = runner
         self._record = record
+        self._planner = state.planner
+        self._tracer: Tracer | None = None
+
+    def _begin(self, now_us: int, tracing: SessionTracing | None) -> None:
+        state = self._state
         self._now_us = now_us
+        self._tracing = tracing
         self.made: list[Stamped] = []
         self._cause = ""
-        self._settings = state.settings()
+        self._settings = settings = state.settings()
         self._dispatches = 0
-        self._left = self._settings.session_max_decisions
+        self._left = settings.session_max_decisions
         self._unsat: dict[str, int] = {}
         self._freed = state.capacity.freed
-        self._tracing = tracing
-        self._tracer: Tracer | None = None
-        self._planner = state.planner
 
-    def hold(self) -> bool:
+    def hold(self, now_us: int, tracing: SessionTracing | None = None) -> bool:
         """
         Decide everything that can be decided now.
+
+        Args:
+            now_us: The session's time.
+            tracing: Writes down how jobs are decided, None for not at all.
 
         Returns:
             Whether it ran to its end; False when it stopped at the most decisions of a session.
         """
+        self._begin(now_us, tracing)
         state = self._state
         self._note_time()
         if state.put_back:
             state.consider_put_back()
-        if state.has_orders_to_give(self._now_us):
-            Orders(state, self._decided, self._now_us).carry_out()
+        if state.has_orders_to_give(now_us):
+            Orders(state, self._decided, now_us).carry_out()
         became_ready = self._check_readiness() if state.unchecked else []
         if state.keepers:
             self._preemption().end_idle_holds()
@@ -117,7 +116,7 @@ class Session:
         if became_ready:
             self._leave_old_reasons(became_ready)
         self._note_blocker()
-        if self._left < self._settings.session_max_decisions:
+        if self.made:
             self._forget_jobs()
         return not state.put_back
 
@@ -127,7 +126,7 @@ class Session:
         """
         state, now_us = self._state, self._now_us
         state.session_us = now_us
-        changed = note_windows(state, now_us)
+        changed = (state.has_windows or state.windows_open) and note_windows(state, now_us)
         if state.timed_hosts:
             state.note_hosts(now_us)
         if state.limits.note_time(now_us) or changed or state.opens_with_time:
@@ -146,8 +145,10 @@ class Session:
                 return
             if self._planner is not None or self._state.promised:
                 self._note_promises()
+            if self._left == left:
+                return
             is_stepwise = self._planner is not None and self._planner.is_stepwise()
-            if self._left == left or not (is_stepwise or self._state.may_open_by_taking()):
+            if not (is_stepwise or self._state.may_open_by_taking()):
                 return
 
     def _try_jobs(self, picker: JobPicker) -> None:

@@ -257,8 +257,9 @@ class State(ShutHosts):
             for job in self.stored.jobs.values():
                 if job.state is JobState.PEND:
                     self.request_of(job)
-        waiting = self.wanted.values() if self._opens_by_taking else ()
-        return any(request.opens_by_taking for request in waiting)
+        if not self._opens_by_taking:
+            return False
+        return any(request.opens_by_taking for request in self.wanted.values())
 
     def _is_taken(self, name: str) -> bool:
         """

@@ -103,15 +103,16 @@ class Easy(OrderedPicker):
         self._current = None
         self._terms = NO_TERMS
         self._is_through = self._is_stirred = False
-        self._failed = set()
+        self._failed.clear()
         before, self._promise = self._promise, None
         self._todo = None
         if before is None or self._settled != self._mark():
             return
-        first = self._waiting.by_stream.get(before.job.stream)
-        if first is not None and all(entry.key > first.key for entry in self._fresh.values()):
+        first = self._waiting.by_stream.get(before.entry.job.stream)
+        fresh = sorted(self._fresh.values())
+        if first is not None and (not fresh or fresh[0].key > first.key):
             self._promise = before
-            self._todo = sorted(self._fresh.values())
+            self._todo = fresh
 
     def _mark(self) -> Mark:
         return (self._view.changes(), self._view.runs_changed())
@@ -182,21 +183,23 @@ class Easy(OrderedPicker):
         now_us, start_us, extra = self._view.now_us(), promise.start_us, promise.extra
         entries = self._waiting.entries if self._todo is None else self._todo
         is_counted, free = promise.ahead is not None, promise.free
-        while self._place < len(entries) and (free > 0 or not is_counted):
-            entry = entries[self._place]
+        place, count = self._place, len(entries)
+        # hot: jobs that are too large are passed over first.
+        while place < count and (free > 0 or not is_counted):
+            entry = entries[place]
             _, slots, run_us, job = entry
+            if is_counted and slots > free:
+                place += 1
+                continue
             ends = start_us is not None and run_us >= 0 and now_us + run_us <= start_us
-            fits = slots <= free and (ends or extra is None or slots <= extra)
-            if is_counted and not fits:
-                self._place += 1
+            fits = not is_counted or ends or extra is None or slots <= extra
+            if not (fits and self._may_succeed(entry, ends=ends)):
+                place += 1
                 continue
-            if not self._may_succeed(entry, ends=ends):
-                self._place += 1
-                continue
-            self._current = entry
+            self._place, self._current = place, entry
             self._terms = self._terms_for(promise, job, ends=ends)
             return job
-        self._is_through = True
+        self._place, self._is_through = place, True
         return None
 
     def _may_succeed(self, entry: Entry, *, ends: bool) -> bool:
@@ -210,7 +213,7 @@ class Easy(OrderedPicker):
         return (self._view.fingerprint_of(job), ends) not in self._failed
 
     def _terms_for(self, promise: _Promise, job: JobRecord, *, ends: bool) -> Terms:
-        first = promise.job.job_id
+        first = promise.entry.job.job_id
         if ends or (promise.ahead is not None and job.spec.tasks_min == job.spec.tasks_max):
             return Terms(first)
         return Terms(first, self._kept(promise))

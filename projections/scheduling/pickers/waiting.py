@@ -103,10 +103,16 @@ class Waiting:
         """
         Put a job at its place, where it isn't there already.
         """
-        self.drop(job)
+        entries, stream = self.entries, job.stream
+        if stream in self.by_stream:
+            self.drop(job)
         entry = entry_of(self._view, job)
-        self.by_stream[job.stream] = entry
-        insort(self.entries, entry)
+        self.by_stream[stream] = entry
+        # Mostly who comes last stands last.
+        if not entries or entries[-1].key < entry.key:
+            entries.append(entry)
+        else:
+            insort(entries, entry)
         return entry
 
     def drop(self, job: JobRecord) -> None:
@@ -115,7 +121,8 @@ class Waiting:
         """
         entry = self.by_stream.pop(job.stream, None)
         if entry is not None:
-            del self.entries[index_of(self.entries, entry)]
+            is_first = self.entries[0] is entry
+            del self.entries[0 if is_first else index_of(self.entries, entry)]
 
     def push_again(self, queue: str) -> list[Entry]:
         """

@@ -5,6 +5,7 @@ Build allocations from what was picked: privately, published only when complete.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,6 +26,9 @@ ONE: Final = np.array(1)
 
 NUMBERS: Final = np.arange(1 << 16)
 """Most picks are one stretch, and comparing bytes tells that in a fifth of the time."""
+
+FEW_HOSTS: Final = 24
+"""So many are read one by one in the time that arrays take to tell anything."""
 
 
 class Found(NamedTuple):
@@ -57,13 +61,25 @@ def runs_of(needs: Sequence[HostNeed], picked: Picked) -> tuple[HostRun, ...]:
     """
     runs: list[HostRun] = []
     for hosts, tasks in picked:
-        amounts = tuple(
-            [sure(Amount, resource=need.resource, milli=need.of(tasks)) for need in needs]
-        )
-        for first, count in stretches(hosts):
-            runs.append(sure(HostRun, first=first, hosts=count, tasks=tasks, amounts=amounts))
+        if needs:
+            amounts = tuple(
+                [sure(Amount, resource=need.resource, milli=need.of(tasks)) for need in needs]
+            )
+            for first, count in stretches(hosts):
+                run = sure(HostRun, first=first, hosts=count, tasks=tasks, amounts=amounts)
+                runs.append(run)
+        else:
+            runs += [slots_run(first, count, tasks) for first, count in stretches(hosts)]
     # Within one pick neighbours are joined already.
     return joined(runs) if len(picked) > 1 else tuple(runs)
+
+
+@lru_cache(maxsize=1 << 14)
+def slots_run(first: int, hosts: int, tasks: int) -> HostRun:
+    """
+    Return a share of slots alone; equal ones are one object, which never changes.
+    """
+    return sure(HostRun, first=first, hosts=hosts, tasks=tasks)
 
 
 # hot: once a dispatch; the simulator and the bench of dispatches need it.
@@ -78,11 +94,25 @@ def stretches(hosts: Column) -> list[tuple[int, int]]:
     first = hosts.item(0)
     if size == 1 or hosts.tobytes() == NUMBERS[first : first + size].tobytes():
         return [(first, size)]
+    if size <= FEW_HOSTS:
+        return _stretches_one_by_one(hosts.tolist())
     cuts = ((hosts[1:] - hosts[:-1]) != ONE).nonzero()[0]
     found, start = [], 0
     for last in (*cuts.tolist(), size - 1):
         found.append((hosts.item(start), last + 1 - start))
         start = last + 1
+    return found
+
+
+def _stretches_one_by_one(hosts: list[int]) -> list[tuple[int, int]]:
+    found = []
+    first = after = hosts[0]
+    for host in hosts:
+        if host != after:
+            found.append((first, after - first))
+            first = host
+        after = host + 1
+    found.append((first, after - first))
     return found
 
 

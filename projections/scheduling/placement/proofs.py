@@ -64,7 +64,7 @@ class Proofs:
             # Its units may be begun in another way though the amounts are the same.
             return
         self._kept[request.fingerprint] = Proof(
-            request, capacity.status, capacity.mark(), matching, short, fits.copy(), total
+            request, capacity.status, capacity.touches.mark(), matching, short, fits.copy(), total
         )
 
     def still_hold(self, request: Request) -> bool:
@@ -78,7 +78,7 @@ class Proofs:
         capacity = self._capacity
         if proof is None or proof.request is not request or proof.status != capacity.status:
             return False
-        hosts = capacity.touched_since(proof.mark)
+        hosts = capacity.touches.since(proof.mark)
         if hosts is None:
             return False
         limits = self._limits(request.only, hosts)
@@ -92,7 +92,7 @@ class Proofs:
         if total >= tasks:
             return False
         proof.fits[hosts] = fits
-        proof.total, proof.mark = total, capacity.mark()
+        proof.total, proof.mark = total, capacity.touches.mark()
         return True
 
     def _limits(self, part: Part, hosts: Column) -> list[Column]:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from domain.reservations import KeptRun
@@ -67,6 +67,7 @@ def as_runs(counts: list[int]) -> tuple[KeptRun, ...]:
 
 @settings(max_examples=examples(300), deadline=None)
 @given(FREE, RUNNING, st.integers(1, 60), st.integers(0, 10))
+@example([0] * 4, [(0, [(0, 2, 1), (2, 2, 3)])], 3, 0)
 def test_promised_slots_are_those_given_back_first_and_free_ones_last(
     free: list[int], running: list[Any], slots: int, start_us: int
 ) -> None:

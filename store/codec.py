@@ -54,32 +54,50 @@ CHUNK = 128
 # Half the time of calling the class, whose parameters have names.
 _new_envelope = cast("Callable[[type[Envelope], tuple[object, ...]], Envelope]", tuple.__new__)
 
-_writers: dict[type[Event], tuple[str, str, Callable[..., bytes]]] = {}
+_Writer = tuple[str, bytes, bytes, Callable[..., bytes]]
+"""Type code; what stands before the payload of the last event of a step, and of others; and what
+makes the payload."""
+_writers: dict[type[Event], _Writer] = {}
 _readers: dict[str, Callable[[str], Event]] = {}
 
 
-# hot: the bench of durable appends of typed events needs it, and the simulator.
 def encode(stamped: Stamped) -> Row:
     """
     Return the row of a stamped event: stream, version, type code, state.
     """
-    stream, version, time_us, actor, cause, event, ends_step = stamped
-    code, version_text, to_json = _writers.get(type(event)) or _learn_writer(type(event))
+    return encode_all((stamped,))[0]
+
+
+# hot: the bench of durable appends of typed events needs it, and the simulator.
+def encode_all(events: Iterable[Stamped]) -> list[Row]:
+    """
+    Return the rows of stamped events.
+
+    Events of one step often have time, actor and cause in common; their head is made once.
+    """
+    rows: list[Row] = []
+    add, known = rows.append, _writers.get
+    head, head_time_us, head_actor, head_cause = b"", None, "", ""
+    for stream, version, time_us, actor, cause, event, ends_step in events:
+        if time_us != head_time_us or cause != head_cause or actor != head_actor:
+            head_time_us, head_actor, head_cause = time_us, actor, cause
+            head = _head(time_us, actor, cause)
+        code, last, within, to_json = known(type(event)) or _learn_writer(type(event))
+        payload = to_json(event, exclude_defaults=True)
+        add((stream, version, code, b"%b%b%b}" % (head, last if ends_step else within, payload)))
+    return rows
+
+
+def _head(time_us: int, actor: str, cause: str) -> bytes:
+    """
+    Return the beginning of a state.
+    """
     head = f'{{"t":{time_us}'
     if actor:
         head += f',"a":{encode_basestring(actor)}'
     if cause:
         head += f',"c":{encode_basestring(cause)}'
-    tail = ',"e":' if ends_step else ',"l":0,"e":'
-    payload = to_json(event, exclude_defaults=True)
-    return stream, version, code, b"%b%b}" % ((head + version_text + tail).encode(), payload)
-
-
-def encode_all(events: Iterable[Stamped]) -> list[Row]:
-    """
-    Return the rows of stamped events.
-    """
-    return [encode(stamped) for stamped in events]
+    return head.encode()
 
 
 def encode_checked(events: Sequence[Stamped]) -> list[Row]:
@@ -104,15 +122,24 @@ def encode_checked(events: Sequence[Stamped]) -> list[Row]:
     return rows
 
 
-def _learn_writer(cls: type[Event]) -> tuple[str, str, Callable[..., bytes]]:
+def _learn_writer(cls: type[Event]) -> _Writer:
     """
     Remember what encoding a class needs.
     """
     if event_class(cls.TYPE_CODE) is not cls:
         raise InvariantBroken("every event class is registered", cls.__qualname__)
-    version_text = "" if cls.CLASS_VERSION == 1 else f',"v":{cls.CLASS_VERSION}'
-    _writers[cls] = (cls.TYPE_CODE, version_text, cls.__pydantic_serializer__.to_json)
+    last = _middle(cls.CLASS_VERSION, ends_step=True)
+    within = _middle(cls.CLASS_VERSION, ends_step=False)
+    _writers[cls] = (cls.TYPE_CODE, last, within, cls.__pydantic_serializer__.to_json)
     return _writers[cls]
+
+
+def _middle(schema: int, *, ends_step: bool) -> bytes:
+    """
+    Return what stands between the head of a state and its payload.
+    """
+    version = b"" if schema == 1 else b',"v":%d' % schema
+    return version + (b',"e":' if ends_step else b',"l":0,"e":')
 
 
 # hot: the benches of reading typed events back and of verifying with decoding need it.
@@ -234,15 +261,9 @@ def join_state(parts: Parts) -> bytes:
     """
     Put a state together again, as `encode` would.
     """
-    head = f'{{"t":{parts.time_us}'
-    if parts.actor:
-        head += f',"a":{encode_basestring(parts.actor)}'
-    if parts.cause:
-        head += f',"c":{encode_basestring(parts.cause)}'
-    if parts.schema != 1:
-        head += f',"v":{parts.schema}'
-    tail = ',"e":' if parts.ends_step else ',"l":0,"e":'
-    return b"%b%b}" % ((head + tail).encode(), parts.payload)
+    head = _head(parts.time_us, parts.actor, parts.cause)
+    middle = _middle(parts.schema, ends_step=parts.ends_step)
+    return b"%b%b%b}" % (head, middle, parts.payload)
 
 
 def _learn_reader(topic: str) -> Callable[[str], Event]:

@@ -21,7 +21,12 @@ def compress(data: bytes, *, level: int = LEVEL, dictionary: bytes | None = None
     """
     Compress into one zstandard frame that states its content size.
     """
-    return _compressor(level, dictionary).compress(data)
+    try:
+        context = _local.compressors[level, dictionary]
+    except (AttributeError, KeyError):
+        context = _new_compressor(level, dictionary)
+    packed: bytes = context.compress(data)
+    return packed
 
 
 def decompress(data: bytes, *, size: int, dictionary: bytes | None = None) -> bytes:
@@ -47,22 +52,18 @@ def decompress(data: bytes, *, size: int, dictionary: bytes | None = None) -> by
     return plain
 
 
-def _compressor(level: int, dictionary: bytes | None) -> zstandard.ZstdCompressor:
+def _new_compressor(level: int, dictionary: bytes | None) -> zstandard.ZstdCompressor:
     """
-    Return this thread's compressor for a level and dictionary.
+    Return this thread's compressor for a level and dictionary, which it hasn't had yet.
     """
-    contexts: dict[tuple[int, bytes | None], zstandard.ZstdCompressor]
-    contexts = _local.__dict__.setdefault("compressors", {})
-    context = contexts.get((level, dictionary))
-    if context is None:
-        shared = None if dictionary is None else zstandard.ZstdCompressionDict(dictionary)
-        if shared is not None:
-            # Once, and before any compressor has it: later it may crash.
-            shared.precompute_compress(level=level)
-        context = zstandard.ZstdCompressor(
-            level=level, dict_data=shared, write_content_size=True, write_dict_id=False
-        )
-        contexts[level, dictionary] = context
+    shared = None if dictionary is None else zstandard.ZstdCompressionDict(dictionary)
+    if shared is not None:
+        # Once, and before any compressor has it: later it may crash.
+        shared.precompute_compress(level=level)
+    context = zstandard.ZstdCompressor(
+        level=level, dict_data=shared, write_content_size=True, write_dict_id=False
+    )
+    _local.__dict__.setdefault("compressors", {})[level, dictionary] = context
     return context
 
 

@@ -101,9 +101,10 @@ class LogBuilder:
         Write the rest and the epoch, which never falls; return the environment, still open.
         """
         self._flush()
-        with translated(), self._environment.write() as transaction:
+        value = number_bytes(max(epoch, self._epoch))
+        with translated():
             meta = self._environment.database(META)
-            transaction.put(KEY_EPOCH, number_bytes(max(epoch, self._epoch)), db=meta)
+            self._environment.write(lambda transaction: transaction.put(KEY_EPOCH, value, db=meta))
         return self._environment
 
     def close(self) -> None:

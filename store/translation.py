@@ -4,9 +4,6 @@ The persistence module's errors in our words, told apart by who must act.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from eventsourcing.persistence import DataError, IntegrityError, InternalError, PersistenceError
 
 from domain.errors import (
@@ -26,17 +23,31 @@ from store.embedded.errors import (
 )
 
 
-@contextmanager
-def translated() -> Iterator[None]:
+def translated() -> _Translating:
     """
-    Turn the library's errors into ours.
+    Turn the library's errors into ours, within the context that this returns.
     """
-    try:
-        yield
-    except XceError:
-        raise
-    except PersistenceError as error:
-        raise translated_error(error) from error
+    return _TRANSLATING
+
+
+class _Translating:
+    """
+    Be that context: a generator would take longer, and every durable answer waits for it.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, _: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        if isinstance(error, PersistenceError):
+            raise translated_error(error) from error
+
+
+_TRANSLATING = _Translating()
 
 
 def translated_error(error: PersistenceError) -> XceError:

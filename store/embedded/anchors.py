@@ -96,8 +96,8 @@ class Anchors:
         Say in a segment's anchor that its file was removed on purpose.
         """
         database = self.database()
-        with self._environment.write() as transaction:
-            self.put(transaction, database, replace(segment, is_pruned=True))
+        marked = replace(segment, is_pruned=True)
+        self._environment.write(lambda transaction: self.put(transaction, database, marked))
 
 
 def _segment(value: bytes) -> Segment:

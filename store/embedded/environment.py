@@ -13,9 +13,10 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 from uuid import uuid4
 
 import lmdb
@@ -36,7 +37,6 @@ from store.embedded.layout import (
     KEY_LOG_ID,
     META,
     number_bytes,
-    number_of,
     unmatched_names,
 )
 from store.embedded.marker import read_marker, write_marker
@@ -52,6 +52,10 @@ from store.embedded.settings import Settings
 from store.os_errors import unavailable
 
 Database = lmdb._Database  # noqa: SLF001 - the binding exports its type under this name alone
+
+NO_EPOCH = number_bytes(0)
+
+Result = TypeVar("Result")
 
 _registry: dict[Path, Environment] = {}
 _inherited: dict[Path, Environment] = {}
@@ -116,8 +120,9 @@ class Environment:
         self._listeners: set[threading.Event] = set()
         self._writer = threading.Lock()
         self._writing_thread: int | None = None
-        self._gate = threading.Condition()
-        self._transactions = 0
+        self._counting = threading.RLock()
+        self._gate = threading.Condition(self._counting)
+        self._transactions = self._resizers = 0
         marked = self._prepare(create=create, log_id=log_id, thorough=thorough)
         self.handle = open_engine(settings)
         try:
@@ -244,10 +249,13 @@ class Environment:
                 found = "one that holds other data"
                 raise Corrupt("foreign", None, "an empty LMDB file", found, self.path)
         meta = self.database(META)
-        with self.write() as transaction:
+
+        def identify(transaction: lmdb.Transaction) -> None:
             transaction.put(KEY_FORMAT, str(FORMAT).encode(), db=meta)
             transaction.put(KEY_LOG_ID, log_id.encode(), db=meta)
             transaction.put(KEY_EPOCH, number_bytes(0), db=meta)
+
+        self.write(identify)
         write_marker(self.settings.path, log_id)
         return log_id
 
@@ -274,95 +282,96 @@ class Environment:
         """
         Open a read transaction; keep it short and copy what leaves it.
         """
-        with self._transaction(write=False) as transaction:
-            yield transaction
-
-    @contextmanager
-    def write(self) -> Iterator[lmdb.Transaction]:
-        """
-        Open the write transaction; it is committed at the end, or undone by an error.
-        """
-        if self._writing_thread == threading.get_ident():
-            message = "a write transaction inside a write transaction of the same thread"
-            raise ProgrammingError(message)
-        with self._writer:
-            self._writing_thread = threading.get_ident()
-            try:
-                with self._transaction(write=True) as transaction:
-                    yield transaction
-            finally:
-                self._writing_thread = None
-        self.notify()
-
-    @contextmanager
-    def _transaction(self, *, write: bool) -> Iterator[lmdb.Transaction]:
-        """
-        Open a transaction, translate errors and count it, so that a map can be resized between two.
-        """
         self.check_usable()
-        transaction = self._begin_transaction(write=write)
+        transaction = self._begin_transaction(write=False)
         try:
             with transaction:
                 yield transaction
         except lmdb.Error as error:
             raise translation(error, self.path, self.settings.map_size) from error
         finally:
-            with self._gate:
-                self._transactions -= 1
-                self._gate.notify_all()
+            self._uncount()
+
+    # Work instead of a context, which in Python is made of generators: each durable answer waits
+    # for them.
+    def write(self, work: Callable[[lmdb.Transaction], Result]) -> Result:
+        """
+        Do some work in the write transaction and return what it returns; all of it is committed at
+        the end, or undone by an error.
+        """
+        this_thread = threading.get_ident()
+        if self._writing_thread == this_thread:
+            message = "a write transaction inside a write transaction of the same thread"
+            raise ProgrammingError(message)
+        with self._writer:
+            self._writing_thread = this_thread
+            try:
+                self.check_usable()
+                transaction = self._begin_transaction(write=True)
+                try:
+                    with transaction:
+                        result = work(transaction)
+                except lmdb.Error as error:
+                    raise translation(error, self.path, self.settings.map_size) from error
+                finally:
+                    self._uncount()
+            finally:
+                self._writing_thread = None
+        self.notify()
+        return result
 
     def _begin_transaction(self, *, write: bool) -> lmdb.Transaction:
         """
-        Begin a transaction, adopting the map size when another process has raised it.
+        Begin a transaction, adopting the map size when another process has raised it; count it, so
+        that a map is only resized between two.
         """
-        with translated(self.path, self.settings.map_size):
-            with self._gate:
-                self._transactions += 1
+        with self._counting:
+            self._transactions += 1
+        try:
             try:
-                return self.handle.begin(write=write, buffers=False)
+                return self.handle.begin(write=write)
             except lmdb.MapResizedError:
                 with self._gate:
+                    self._resizers += 1
                     self._gate.wait_for(lambda: self._transactions == 1, timeout=5)
+                    self._resizers -= 1
                     self.handle.set_mapsize(0)
-                    return self._counted_begin(write=write)
+                    return self.handle.begin(write=write)
             except lmdb.ReadersFullError:
                 self.handle.reader_check()
-                return self._counted_begin(write=write)
-            except BaseException:
-                self._uncount()
-                raise
-
-    def _counted_begin(self, *, write: bool) -> lmdb.Transaction:
-        """
-        Begin a transaction that is counted already; take it from the count when that fails.
-        """
-        try:
-            return self.handle.begin(write=write, buffers=False)
-        except BaseException:
+                return self.handle.begin(write=write)
+        except BaseException as error:
             self._uncount()
+            if isinstance(error, lmdb.Error):
+                raise translation(error, self.path, self.settings.map_size) from error
             raise
 
     def _uncount(self) -> None:
         """
-        Take a transaction that never began from the count.
+        Take a transaction that has ended, or never began, from the count.
         """
-        with self._gate:
+        with self._counting:
             self._transactions -= 1
+            if self._resizers:
+                self._gate.notify_all()
 
     def epoch(self, transaction: lmdb.Transaction) -> int:
         """
         Return the epoch of the store, raised by every new writer.
         """
-        return number_of(get(transaction, KEY_EPOCH, self._databases[META]) or number_bytes(0))
+        return int.from_bytes(transaction.get(KEY_EPOCH, NO_EPOCH, self._databases[META]))
 
     def raise_epoch(self) -> int:
         """
         Raise the epoch by one, durably; return the new one.
         """
-        with self.write() as transaction:
+
+        def add_one(transaction: lmdb.Transaction) -> int:
             epoch = self.epoch(transaction) + 1
             transaction.put(KEY_EPOCH, number_bytes(epoch), db=self._databases[META])
-        return epoch
+            return epoch
+
+        return self.write(add_one)
 
     def last_transaction(self) -> int:
         """
@@ -431,8 +440,9 @@ class Environment:
         """
         Set the events of all listeners.
         """
-        for event in tuple(self._listeners):
-            event.set()
+        if self._listeners:
+            for event in tuple(self._listeners):
+                event.set()
 
     def retain(self) -> Environment:
         """

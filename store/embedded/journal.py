@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from itertools import count
+from typing import TypeVar
 
 import lmdb
 
@@ -20,16 +22,21 @@ from store.embedded.errors import EpochPassedError
 from store.embedded.frames import (
     Columns,
     Header,
-    build_frame,
     check_follows,
+    encode_columns,
+    encode_row,
     read_header,
+    seal_frame,
+    topic_mask,
 )
 from store.embedded.index import insert_index
 from store.embedded.kept import dictionary_of, keep
 from store.embedded.layout import META, id_bytes, id_of, number_bytes, number_of
 from store.embedded.reader import Reader
-from store.embedded.rows import Head, Row, Stream, split_rows
+from store.embedded.rows import CommitRows, Head, Row, columns_of
 from store.segments import Segment
+
+Name = TypeVar("Name")
 
 
 class Journal(Reader):
@@ -60,39 +67,44 @@ class Journal(Reader):
             EpochPassedError: Another writer took over.
             DataError: An id, version or state is beyond its bounds.
         """
-        with self.environment.write() as transaction:
+        columns = columns_of(rows) if rows else None
+
+        def insert(transaction: lmdb.Transaction) -> tuple[int, Head, Head]:
             found = self.environment.epoch(transaction)
             if epoch is not None and found != epoch:
                 raise EpochPassedError(epoch, found)
-            written = found if written_epoch is None else written_epoch
-            head = self._head(transaction, transaction.id() - 1)
-            first = head.position + 1
-            if rows:
-                insert_index(transaction, self._index, rows, first)
-                head = self._put_frames(transaction, rows, head, written)
+            number = transaction.id()
+            before = after = self._head(transaction, number - 1)
+            if columns is not None:
+                first = before.position + 1
+                insert_index(transaction, self._index, columns.streams, columns.versions, first)
+                written = found if written_epoch is None else written_epoch
+                after = self._put_frames(transaction, columns, before, written)
             if also is not None:
                 also(transaction)
-            number = transaction.id()
+            return number, before, after
+
+        number, before, after = self.environment.write(insert)
         # Caches only learn what is committed.
-        self._cached_head = (number, head)
-        return range(first, first + len(rows))
+        self._cached_head = (number, after)
+        if self._has_new_dictionary:
+            self._learn_dictionaries()
+        return range(before.position + 1, after.position + 1)
 
     def _put_frames(
-        self,
-        transaction: lmdb.Transaction,
-        rows: Sequence[Row],
-        head: Head,
-        epoch: int,
+        self, transaction: lmdb.Transaction, columns: CommitRows, head: Head, epoch: int
     ) -> Head:
         """
         Put the frames of a commit; return the new head.
         """
         position, digest = head
-        parts = list(split_rows(rows))
+        parts = columns.cut()
         for at, part in enumerate(parts, 1):
-            columns = _columns(part)
-            frame, digest = build_frame(
-                columns,
+            raw, mask = _payload(part)
+            frame, digest = seal_frame(
+                raw,
+                mask=mask,
+                events=len(part.states),
                 first_position=position + 1,
                 epoch=epoch,
                 is_last=at == len(parts),
@@ -107,7 +119,7 @@ class Journal(Reader):
                     self.environment.path,
                 )
             self._keep_dictionary(transaction, frame)
-            position += len(part)
+            position += len(part.states)
         return Head(position, digest)
 
     def _keep_dictionary(self, transaction: lmdb.Transaction, frame: bytes) -> None:
@@ -115,7 +127,7 @@ class Journal(Reader):
         See that the log has the dictionary of a frame.
         """
         if (number := dictionary_of(frame)) and number not in self._kept:
-            keep(transaction, self.environment.database(META), number)
+            self._has_new_dictionary |= keep(transaction, self.environment.database(META), number)
 
     def adopt(self, frames: Sequence[tuple[Header, Columns, bytes, bytes]]) -> None:
         """
@@ -128,20 +140,21 @@ class Journal(Reader):
             Corrupt: One doesn't follow the one before it, or its digest is wrong.
             VersionsTakenError: A stream has such a version already.
         """
-        with self.environment.write() as transaction:
-            head = self._head(transaction, transaction.id() - 1)
+
+        def insert(transaction: lmdb.Transaction) -> tuple[int, Head]:
+            number = transaction.id()
+            head = self._head(transaction, number - 1)
             for header, columns, raw, frame in frames:
+                first = header.first_position
                 check_follows(header, raw, head.position, head.digest)
                 streams = [id_of(columns.ids[index]) for index in columns.id_indexes]
-                entries = zip(streams, columns.versions, strict=True)
-                rows = [(stream, version, "", b"") for stream, version in entries]
-                insert_index(transaction, self._index, rows, header.first_position)
-                key = number_bytes(header.first_position)
-                transaction.put(key, frame, db=self._log, append=True)
+                insert_index(transaction, self._index, streams, columns.versions, first)
+                transaction.put(number_bytes(first), frame, db=self._log, append=True)
                 self._keep_dictionary(transaction, frame)
                 head = Head(header.last_position, header.digest)
-            number = transaction.id()
-        self._cached_head = (number, head)
+            return number, head
+
+        self._cached_head = self.environment.write(insert)
 
     def first_frames(self, upto: int, events: int) -> list[bytes]:
         """
@@ -169,7 +182,8 @@ class Journal(Reader):
         Put the anchor of a segment and take its frames out of the store, in one transaction.
         """
         database = self.anchors.database(create=True)
-        with self.environment.write() as transaction:
+
+        def move(transaction: lmdb.Transaction) -> None:
             self.anchors.put(transaction, database, segment)
             # Its frames were compressed anew; those of an older program had no dictionary.
             keep(transaction, self.environment.database(META), current()[0])
@@ -177,17 +191,33 @@ class Journal(Reader):
             is_on = cursor.first()
             while is_on and number_of(key_of(cursor)) <= segment.last_position:
                 is_on = cursor.delete()
+
+        self.environment.write(move)
         self._frames = OrderedDict()
 
 
-def _columns(rows: Sequence[Row]) -> Columns:
+def _payload(rows: CommitRows) -> tuple[bytes, int]:
     """
-    Turn rows into columns.
+    Return the uncompressed payload of a frame, and the mask of its topics.
     """
-    topics: dict[str, int] = {}
-    topic_indexes = [topics.setdefault(row[2], len(topics)) for row in rows]
-    streams: dict[Stream, int] = {}
-    indexes = [streams.setdefault(row[0], len(streams)) for row in rows]
-    ids = [id_bytes(stream) for stream in streams]
-    versions, states = [row[1] for row in rows], [row[3] for row in rows]
-    return Columns(list(topics), ids, topic_indexes, indexes, versions, states)
+    streams, versions, topics, states = rows
+    if len(states) == 1:
+        raw = encode_row(topics[0], id_bytes(streams[0]), versions[0], states[0])
+        return raw, topic_mask(topics)
+    topic_numbers, numbers = _first_seen(topics), _first_seen(streams)
+    columns = Columns(
+        list(topic_numbers),
+        list(map(id_bytes, numbers)),
+        list(map(topic_numbers.__getitem__, topics)),
+        list(map(numbers.__getitem__, streams)),
+        versions,
+        states,
+    )
+    return encode_columns(columns), topic_mask(topic_numbers)
+
+
+def _first_seen(names: Sequence[Name]) -> dict[Name, int]:
+    """
+    Return the numbers of distinct names, from 0 in order of first appearance.
+    """
+    return dict(zip(dict.fromkeys(names), count()))

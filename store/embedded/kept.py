@@ -28,14 +28,16 @@ def dictionary_of(frame: bytes) -> int:
     return number
 
 
-def keep(transaction: lmdb.Transaction, meta: Database | None, number: int) -> None:
+def keep(transaction: lmdb.Transaction, meta: Database | None, number: int) -> bool:
     """
-    Put a dictionary into the log, in the transaction of the first frame that needs it.
+    Put a dictionary into the log, in the transaction of the first frame that needs it; say whether
+    it wasn't there.
     """
     key = KEY_DICTIONARY + b"%08x" % number
     content = known(number)
-    if content is not None and get(transaction, key, meta) is None:
-        transaction.put(key, content, db=meta)
+    if content is None or get(transaction, key, meta) is not None:
+        return False
+    return bool(transaction.put(key, content, db=meta))
 
 
 def kept(environment: Environment) -> dict[int, bool]:

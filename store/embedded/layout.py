@@ -38,6 +38,7 @@ IDS_REMEMBERED = 1 << 14
 """A stream's id is needed for the frame and for the index, and again when it goes on."""
 ESCAPE = 0xFF
 VERSION_BYTES_MAX = 8
+_SMALL_VERSIONS = tuple(bytes((1, version)) for version in range(0x100))
 _numbered = re.compile(r"([^0-9\x00]*)([0-9]{10})(?![0-9])(.*)", re.DOTALL).fullmatch
 
 
@@ -98,7 +99,6 @@ def number_of(key: bytes) -> int:
     return int.from_bytes(key, "big")
 
 
-@lru_cache(maxsize=IDS_REMEMBERED)
 def id_bytes(stream: str | UUID) -> bytes:
     """
     Encode a stream's id: a tag byte, then the text or the sixteen bytes of the UUID.
@@ -110,23 +110,41 @@ def id_bytes(stream: str | UUID) -> bytes:
     Raises:
         DataError: The id is too long for a key, or isn't encodable text.
     """
+    return encoded_stream(stream)[0]
+
+
+def index_prefix(stream: str | UUID) -> bytes:
+    """
+    Return what all index keys of a stream begin with, and no key of another stream does.
+    """
+    return encoded_stream(stream)[1]
+
+
+@lru_cache(maxsize=IDS_REMEMBERED)
+def encoded_stream(stream: str | UUID) -> tuple[bytes, bytes]:
+    """
+    Return what `id_bytes` and `index_prefix` do.
+    """
     if isinstance(stream, UUID):
-        return UUID_TAG + stream.bytes
+        encoded = UUID_TAG + stream.bytes
+        return encoded, encoded
     numbered = _numbered(stream)
     try:
         if numbered is None:
-            encoded = TEXT_TAG + stream.encode()
+            bare, rest = TEXT_TAG, stream.encode()
         else:
-            kind, digits, rest = numbered.groups()
+            kind, digits, behind = numbered.groups()
             number = int(digits).to_bytes(NUMBER_BYTES, "big")
-            encoded = b"".join((NUMBERED_TAG, kind.encode(), b"\x00", number, rest.encode()))
+            bare, rest = b"%b%b\x00%b" % (NUMBERED_TAG, kind.encode(), number), behind.encode()
     except UnicodeEncodeError:
         message = f"originator id {stream!r} is not text that UTF-8 can hold"
         raise DataError(message) from None
+    encoded = bare + rest
     if len(encoded) + encoded.count(0) > ID_BYTES_MAX:
         message = f"originator id longer than {ID_BYTES_MAX} bytes: {stream[:40]!r}..."
         raise DataError(message)
-    return encoded
+    # The bare part ends where its form says; in the rest a NUL would look like the end.
+    return encoded, b"%b%b\x00" % (bare, rest.replace(b"\x00", b"\x00\xff"))
 
 
 def id_of(encoded: bytes) -> str | UUID:
@@ -143,17 +161,6 @@ def id_of(encoded: bytes) -> str | UUID:
             return kind.decode() + number
         return kind.decode() + number + rest[NUMBER_BYTES:].decode()
     return encoded[1:].decode()
-
-
-def index_prefix(stream: str | UUID) -> bytes:
-    """
-    Return what all index keys of a stream begin with, and no key of another stream does.
-    """
-    encoded = id_bytes(stream)
-    head = _bare_length(encoded)
-    if head == len(encoded) and encoded[:1] == UUID_TAG:
-        return encoded
-    return encoded[:head] + encoded[head:].replace(b"\x00", b"\x00\xff") + b"\x00"
 
 
 def split_index_key(key: bytes) -> tuple[bytes, int]:
@@ -206,7 +213,9 @@ def version_bytes(version: int) -> bytes:
     if not 0 <= version <= VERSION_MAX:
         message = f"originator version {version} is not from 0 to {VERSION_MAX}"
         raise DataError(message)
-    length = (version.bit_length() + 7) // 8 or 1
+    if version < len(_SMALL_VERSIONS):
+        return _SMALL_VERSIONS[version]
+    length = (version.bit_length() + 7) // 8
     return bytes((length,)) + version.to_bytes(length, "big")
 
 
@@ -223,6 +232,8 @@ def varint(number: int) -> bytes:
     """
     if number < 0x80:
         return bytes((number,))
+    if number < 0x4000:
+        return bytes((number & 0x7F | 0x80, number >> 7))
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)
@@ -283,17 +294,26 @@ def run_value(positions: list[int], before: bytes = b"") -> bytes:
         positions: Ascending, at least one.
         before: The row's value so far, when the run continues it.
     """
-    parts = []
     newer = positions[-1]
-    parts.append(varint(newer))
+    if len(positions) == 1 and not before:
+        return varint(newer)
+    value = bytearray(varint(newer))
+    # hot: every stream of every commit comes here. The rest is `varint` of each step, spelled out.
     for position in positions[-2::-1]:
-        parts.append(varint(newer - position))
+        step = newer - position
         newer = position
+        if step < 0x80:
+            value.append(step)
+        elif step < 0x4000:
+            value.append(step & 0x7F | 0x80)
+            value.append(step >> 7)
+        else:
+            value += varint(step)
     if before:
         older, length = first_varint(before)
-        parts.append(varint(newer - older))
-        parts.append(before[length:])
-    return b"".join(parts)
+        value += varint(newer - older)
+        value += before[length:]
+    return bytes(value)
 
 
 def run_positions(value: bytes) -> list[int]:

@@ -57,7 +57,15 @@ class Reader:
         self._cached_head: tuple[int, Head] = (-1, self._origin())
         self._frames: OrderedDict[int, Decoded] = OrderedDict()
         self._lock = threading.Lock()
-        self._kept = {number for number, is_right in kept(environment).items() if is_right}
+        self._learn_dictionaries()
+
+    def _learn_dictionaries(self) -> None:
+        """
+        Learn which dictionaries the log has now.
+        """
+        found = kept(self.environment)
+        self._kept = {number for number, is_right in found.items() if is_right}
+        self._has_new_dictionary = False
 
     @property
     def is_there(self) -> bool:
@@ -308,7 +316,7 @@ class Reader:
         Check and decode a frame, with a dictionary that a writer may have put there meanwhile.
         """
         if (number := dictionary_of(stored)) and number not in self._kept:
-            self._kept = {each for each, is_right in kept(self.environment).items() if is_right}
+            self._learn_dictionaries()
         return open_frame(stored, position=position)
 
     def _decode(self, frame: Frame) -> Decoded:

@@ -56,26 +56,46 @@ class Decoded(NamedTuple):
         return position, self.streams[at], self.versions[at], self.topics[at], self.states[at]
 
 
-def split_rows(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+class CommitRows(NamedTuple):
     """
-    Cut a commit into the parts that become frames.
+    The rows of a commit, column by column, with names instead of numbers.
+    """
 
-    Raises:
-        DataError: A state is too large.
+    streams: Sequence[Stream]
+    versions: Sequence[int]
+    topics: Sequence[str]
+    states: Sequence[bytes]
+
+    def cut(self) -> Sequence[CommitRows]:
+        """
+        Cut a commit into the parts that become frames.
+
+        Raises:
+            DataError: A state is too large.
+        """
+        if len(self.states) <= EVENTS_MAX and sum(map(len, self.states)) <= PAYLOAD_SOFT_MAX:
+            return (self,)
+        return [CommitRows._make(column[part] for column in self) for part in self._parts()]
+
+    def _parts(self) -> Iterator[slice]:
+        """
+        Yield where the parts begin and end.
+        """
+        begin = size = 0
+        for at, length in enumerate(map(len, self.states)):
+            if length > STATE_MAX:
+                named = f"{self.streams[at]} version {self.versions[at]}"
+                message = f"state of {named} has {length} bytes, more than {STATE_MAX}"
+                raise DataError(message)
+            if at > begin and (size + length > PAYLOAD_SOFT_MAX or at - begin >= EVENTS_MAX):
+                yield slice(begin, at)
+                begin, size = at, 0
+            size += length
+        yield slice(begin, len(self.states))
+
+
+def columns_of(rows: Sequence[Row]) -> CommitRows:
     """
-    if len(rows) <= EVENTS_MAX and sum([len(row[3]) for row in rows]) <= PAYLOAD_SOFT_MAX:
-        yield rows
-        return
-    begin = size = 0
-    for at, row in enumerate(rows):
-        length = len(row[3])
-        if length > STATE_MAX:
-            message = (
-                f"state of {row[0]} version {row[1]} has {length} bytes, more than {STATE_MAX}"
-            )
-            raise DataError(message)
-        if at > begin and (size + length > PAYLOAD_SOFT_MAX or at - begin >= EVENTS_MAX):
-            yield rows[begin:at]
-            begin, size = at, 0
-        size += length
-    yield rows[begin:]
+    Return rows column by column.
+    """
+    return CommitRows._make(zip(*rows, strict=True))

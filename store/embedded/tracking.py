@@ -37,8 +37,7 @@ class EmbeddedTrackingRecorder(TrackingRecorder):
         """
         Record a position, higher than the one before.
         """
-        with self.environment.write() as transaction:
-            self.put_tracking(transaction, tracking)
+        self.environment.write(lambda transaction: self.put_tracking(transaction, tracking))
 
     def put_tracking(self, transaction: lmdb.Transaction, tracking: Tracking) -> None:
         """

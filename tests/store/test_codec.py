@@ -25,6 +25,7 @@ from store.codec import (
     decode,
     decode_all,
     encode,
+    encode_all,
     encode_checked,
     time_us_of,
 )
@@ -52,6 +53,22 @@ def test_any_stamp_and_text_comes_back(
 
     assert stamped == decode(9, *encode(stamped)).stamped()
     assert time_us == time_us_of(encode(stamped)[3])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.sampled_from(["", "a", '"']),
+                       st.sampled_from(["", "a", "s1"]), st.booleans()), max_size=12)
+)  # fmt: skip
+def test_events_are_encoded_together_as_each_would_be_alone(stamps) -> None:
+    """
+    What neighbours have in common is made once, and must not pass to one that differs.
+    """
+    events = [
+        Stamped("s", version, time_us, actor, cause, JobFinished(attempt=1), ends_step)
+        for version, (time_us, actor, cause, ends_step) in enumerate(stamps)
+    ]
+
+    assert [encode(stamped) for stamped in events] == encode_all(events)
 
 
 @given(actor=TEXT, cause=TEXT, why=TEXT, ends_step=st.booleans())

@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 import zlib
 from pathlib import Path
+from typing import Any
 
 import lmdb
 import pytest
@@ -22,6 +23,7 @@ from store.embedded.frames import (
     raw_payload,
     read_header,
 )
+from store.embedded.kept import keep
 from store.embedded.layout import KEY_DICTIONARY
 from store.log import EventLog
 from store.repair import repair
@@ -97,6 +99,26 @@ def test_the_log_keeps_the_dictionary_and_is_good(directory: Path) -> None:
     assert report.is_good, report.first_problem
     with EventLog.open(directory, writable=False) as log:
         assert 40 * 4 + 300 * 4 == len(list(log.read()))
+
+
+def test_a_log_is_asked_for_its_dictionary_by_the_first_commit_alone(
+    tmp_path: Path, monkeypatch
+) -> None:
+    """
+    Each commit of a new log looked it up again; a durable answer waits for that.
+    """
+    asked = []
+
+    def watched(*given: Any) -> bool:
+        asked.append(given)
+        return keep(*given)
+
+    monkeypatch.setattr("store.embedded.journal.keep", watched)
+    with EventLog.create(tmp_path / "new", log_id="the-log") as log:
+        for event in job_events(1):
+            log.append([event])
+
+    assert 1 == len(asked)
 
 
 @pytest.mark.parametrize("content", [None, b"not this one"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from domain.errors import Corrupt
 from store.chain import frame_digest
 from store.embedded import layout
-from store.embedded.frames import Columns, build_frame, open_frame
+from store.embedded.frames import Columns, build_frame, encode_columns, encode_row, open_frame
 
 NUMBERED = st.builds(
     "{}{:010d}{}".format,
@@ -73,6 +73,17 @@ def test_a_runs_positions_come_back_also_when_it_was_extended(positions: list[in
 
     assert positions == layout.run_positions(value)
     assert len(positions) == layout.run_length(value)
+
+
+@given(TEXT, IDS, VERSIONS, st.binary(max_size=300))
+def test_one_row_is_encoded_as_columns_are(topic: str, stream, version: int, state: bytes) -> None:
+    """
+    Most commits of a live scheduler have one; it is written without columns.
+    """
+    encoded = layout.id_bytes(stream)
+    columns = Columns([topic], [encoded], [0], [0], [version], [state])
+
+    assert encode_columns(columns) == encode_row(topic, encoded, version, state)
 
 
 ROWS = st.lists(

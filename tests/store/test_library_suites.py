@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+import lmdb
 from eventsourcing.persistence import Tracking
 from eventsourcing.tests import application as ap
 from eventsourcing.tests import persistence as tp
@@ -174,10 +175,12 @@ class EmbeddedCounters(EmbeddedTrackingRecorder, pr.EventCountersView):
             return number_of(transaction.get(name, number_bytes(0), db=self._counters))
 
     def _increment(self, name: bytes, tracking: Tracking) -> None:
-        with self.environment.write() as transaction:
+        def add_one(transaction: lmdb.Transaction) -> None:
             count = number_of(transaction.get(name, number_bytes(0), db=self._counters))
             transaction.put(name, number_bytes(count + 1), db=self._counters)
             self.put_tracking(transaction, tracking)
+
+        self.environment.write(add_one)
 
 
 class TestEventCountersViewTestCase(OnEmbedded, pr.EventCountersViewTestCase):

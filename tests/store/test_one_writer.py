@@ -218,10 +218,9 @@ def test_a_transaction_within_a_transaction_raises_instead_of_waiting_for_itself
     The engine has no timeout.
     """
     environment = acquire(Settings(directory.resolve()))
-    with environment.write(), pytest.raises(ProgrammingError), environment.write():
-        pass
-    with environment.write():
-        pass
+    with pytest.raises(ProgrammingError):
+        environment.write(lambda _: environment.write(lambda _: None))
+    assert 1 == environment.write(lambda _: 1)
     environment.release()
 
 

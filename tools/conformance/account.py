@@ -73,7 +73,8 @@ def _of_priority(case: Fields) -> list[str]:
     use = Use(
         cpu_us=_hours_us(case, "cpu_h"),
         run_us=_hours_us(case, "run_h") + _hours_us(case, "hist_run_h"),
-        committed_us=_hours_us(case, "committed_h"),
+        # What is counted is what is left of it.
+        committed_us=max(0, _hours_us(case, "committed_h") - _hours_us(case, "run_h")),
         slots=whole_of(case.get("slots", 0)),
     )
     found = dynamic_priority(whole_of(case["shares"]), use, rules_of(params))
@@ -183,7 +184,8 @@ def _of_case(case: Fields) -> list[str]:
         name = f"job{number}"
         trial.run({"id": name, "alloc": {"h1": 1}, "R": f"rusage[mem={_reserved_mb(job)}]"})
         used[name] = whole_of(job.get("used") or 0)
-    trial.report("h1", free_mb=whole_of(case["reported"]), used_mb=used)
+    free = case.get("reported")
+    trial.report("h1", free_mb=None if free is None else whole_of(free), used_mb=used)
     found = _amounts(trial, case)
     return [
         line
@@ -196,11 +198,12 @@ def _amounts(trial: CoreTrial, case: Fields) -> dict[str, int]:
     memory = trial.memory_mb("h1")
     total = whole_of(mapping_of(case["host"])["maxmem"])
     reserved = sum(map(_reserved_mb, mappings_of(case.get("jobs"))))
+    free = case.get("reported")
     return {
         "available": memory.available,
         "slack": memory.slack,
         "charged": memory.charged,
-        "available_by_report": whole_of(case["reported"]) - memory.slack,
+        "available_by_report": (total if free is None else whole_of(free)) - memory.slack,
         "reservable_by_vendor_gate": total - reserved,
         "reservable_by_xce": total - memory.charged,
     }

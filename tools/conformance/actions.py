@@ -18,11 +18,12 @@ from tools.conformance.values import (
     texts_of,
     whole_of,
 )
+from tools.conformance.written import clock_minutes, is_yes
 
 ACTIONS: Final = frozenset(
     {"bstop", "bresume", "bkill", "brequeue", "bswitch", "bmod", "btop", "bbot", "exit", "killed",
      "pre_exec", "over", "host_unavail", "finish", "host_ok", "job_alive", "submit", "hclose",
-     "hopen", "load", "qopen", "qclose", "qact", "qinact"}
+     "hopen", "job_done", "job_exited", "load", "qopen", "qclose", "qact", "qinact"}
 )  # fmt: skip
 """What may happen: a command about jobs, hosts or queues, or something that happens to them."""
 
@@ -34,12 +35,18 @@ SAME: Final[Mapping[str, str]] = {
 }
 """Other words for some of them."""
 
-ABOUT: Final = frozenset({"by", "at", "clock", "cycle", "expect", "why", "note"})
+HELD: Final = frozenset({"hold", "-H"})
+"""With a brequeue: the job is held."""
+
+ABOUT: Final = frozenset({"by", "at", "clock", "cycle", "expect", "why", "note"}) | HELD
 """What else an action or step may have."""
 
 FIELDS: Final = ACTIONS | frozenset(SAME) | ABOUT
 
-_OF_TRIAL: Final = frozenset({"finish", "host_ok", "job_alive", "submit"})
+ENDED: Final = {"finish": 0, "job_done": 0, "job_exited": 1}
+"""What tells of jobs that ended by themselves, and their exit code where none is told."""
+
+_OF_TRIAL: Final = frozenset({*ENDED, "host_ok", "job_alive", "submit"})
 
 
 class Arrivals:
@@ -95,8 +102,7 @@ def minute_of(when: Fields) -> int | None:
     Return the minute of a step, by ``clock`` or ``at``; None when it doesn't say.
     """
     if when.get("clock") is not None:
-        hours, _, minutes = text_of(when["clock"]).partition(":")
-        return int(hours) * 60 + int(minutes or 0)
+        return clock_minutes(when["clock"])
     return whole_of(when["at"]) if when.get("at") is not None else None
 
 
@@ -135,7 +141,9 @@ def _acts_of(action: Fields) -> list[tuple[str, str, object]]:
         name = SAME.get(word, word)
         if name in ABOUT or name in _OF_TRIAL or about is None:
             continue
-        default = 1 if word == "fail" else None
+        default: object = 1 if word == "fail" else None
+        if name == "brequeue" and any(is_yes(action.get(option)) for option in HELD):
+            default = "-H"
         if isinstance(about, Mapping):
             found += [(name, text_of(job), value) for job, value in about.items()]
         else:
@@ -147,10 +155,14 @@ def finished_in(step: Fields) -> list[tuple[str, int]]:
     """
     Return the jobs that end in a step by themselves, with their exit codes.
     """
-    about = step.get("finish")
-    if isinstance(about, Mapping):
-        return [(text_of(job), whole_of(code)) for job, code in about.items()]
-    return [(job, 0) for job in texts_of(about)]
+    found: list[tuple[str, int]] = []
+    for field, usual in ENDED.items():
+        about = step.get(field)
+        if isinstance(about, Mapping):
+            found += [(text_of(job), whole_of(code)) for job, code in about.items()]
+        else:
+            found += [(job, usual) for job in texts_of(about)]
+    return found
 
 
 def check_steps(holder: Fields) -> None:

@@ -82,6 +82,8 @@ ONE_RUNS: Final[Mapping[str, Mapping[str, object]]] = {"running": {"id": "B"}}
 CAUSES: Final[dict[str, Callable[[Parts], None]]] = {
     "PSUSP": _set("job", hold=True),
     "USER_STOP": _set("job", hold=True),
+    "JOB_DEPEND": _both({**ONE_RUNS, "job": {"w": "done(B)"}}),
+    "JOB_DELAY_SCHED": _set("queue", NEW_JOB_SCHED_DELAY=600),
     "QUE_PJOB_LIMIT": _both({**ONE_RUNS, "job": {"n": 2}, "queue": {"QJOB_LIMIT": 2}}),
     "QUE_USR_PJLIMIT": _both({**ONE_RUNS, "job": {"n": 2}, "queue": {"UJOB_LIMIT": 2}}),
     "USER_PJOB_LIMIT": _both({**ONE_RUNS, "job": {"n": 2}, "user": {"MAX_JOBS": 2}}),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from domain.job_states import JobState
-from tools.conformance import array_names, dependencies
+from tools.conformance import array_names, dependencies, shown
 from tools.conformance.actions import Arrivals, carry_out
 from tools.conformance.brief import brief_actions, with_given
 from tools.conformance.core_trial import CoreTrial
@@ -55,6 +55,8 @@ def differences(vector: Vector) -> list[str]:
     cases = [case for _, case in cases_of(vector.fields)]
     if any("w" in case and _is_verdict(case) for case in cases):
         return dependencies.differences(vector)
+    if all({"term", "exitInfo"}.intersection(case) for case in cases):
+        return shown.differences(vector)
     if all("J" in case for case in cases):
         return array_names.differences(vector)
     return differences_with(vector, CoreTrial)
@@ -87,6 +89,10 @@ def _with_one_job(case: Fields) -> Fields:
     """
     Return a case with the one job, in the state that is said, that brief cases are about.
     """
+    if isinstance(case.get("queue"), Mapping):
+        queue = {"name": "normal", **mapping_of(case["queue"])}
+        case = {**{name: value for name, value in case.items() if name != "queue"},
+                "queues": [queue]}  # fmt: skip
     if {"running", "jobs", "suspended"}.intersection(case):
         return with_defaults({"jobs": [], **case})
     ended = next(
@@ -103,6 +109,8 @@ def _with_one_job(case: Fields) -> Fields:
         job = {**job, "hold": True}
     if state in {"PEND", "PSUSP"}:
         return with_defaults({**case, "jobs": [{"id": "J", **job}]})
+    if state in {"DONE", "EXIT"}:
+        return with_defaults({**case, "jobs": [], "ended": {"J": int(state == "EXIT")}})
     if state not in {"RUN", "USUSP", "SSUSP"}:
         raise Malformed(f"a job can't be {state} from the beginning")
     where = "running" if state == "RUN" else "suspended"

@@ -25,7 +25,7 @@ from domain.commands import (
     SwitchJob,
     WorkerReport,
 )
-from domain.errors import Denied, Refused
+from domain.errors import Refused
 from domain.events.jobs import PRE_EXEC_GIVES_UP
 from domain.events.workers import JobUsage
 from domain.job_states import WAITING, JobState
@@ -33,6 +33,8 @@ from tools.conformance.core_driver import ADMINISTRATOR, CoreDriver
 from tools.conformance.core_setup import (
     JOB_LIMITS,
     MB_MILLI,
+    OVER_LIMITS,
+    OVER_TIMES,
     OVER_US,
     SAME_IN_JOB,
     job_of,
@@ -62,7 +64,8 @@ CHANGED: Final[dict[str, tuple[str, ...]]] = {
     "R": ("resreq",), "sp": ("user_priority",), "b": ("begin_us",), "t": ("deadline_us",),
     "rerunnable": ("rerunnable",), "J": ("name", "array"), "m": ("hosts",), "x": ("is_exclusive",),
     "project": ("project",), "group": ("group",), "app": ("profile",), "user": ("user",),
-    "Q": ("exits",), "ti": ("ends_as_orphan",), **dict.fromkeys(JOB_LIMITS, ("limits",)),
+    "Q": ("exits",), "ti": ("ends_as_orphan",), "w": ("dependency_text",),
+    **dict.fromkeys("ioe", ("program",)), **dict.fromkeys(JOB_LIMITS, ("limits",)),
 }  # fmt: skip
 """The fields of a job that each option is about."""
 
@@ -104,7 +107,7 @@ class CoreActs(CoreDriver):
                     check_owner(_caller(by), self._record(each).spec.user)
                 action(each, value, by)
             except Refused as refused:
-                self.denied = isinstance(refused, Denied) or "administrator" in refused.rule
+                self.denied = True
                 self.error = f"{refused.field}: {refused.rule}"
 
     def _actions(self) -> dict[str, Callable[[str, object, str], object]]:
@@ -162,7 +165,11 @@ class CoreActs(CoreDriver):
         changes = mapping_of(value)
         record = self._record(job)
         if "q" in changes:
-            raise Refused("queue", "is changed by a switch", text_of(changes["q"]))
+            if record.state not in WAITING:
+                raise Refused("queue", "is changed by a switch", text_of(changes["q"]))
+            switch = SwitchJob(job_id=record.job_id, queue=text_of(changes["q"]))
+            self._command(switch, by)
+            changes = {name: value for name, value in changes.items() if name != "q"}
         if "depn" in changes:
             spec = record.spec.model_copy(update={"dependency_text": "", "dependency": None})
         else:
@@ -224,7 +231,9 @@ class CoreActs(CoreDriver):
             processes=9,
             threads=9,
         )
-        if value in {"runlimit", "termination_deadline"}:
+        if value not in {*OVER_LIMITS, *OVER_TIMES}:
+            raise Malformed(f"nothing is known of being over {text_of(value)!r}")
+        if value in OVER_TIMES:
             self.now_us += OVER_US
         else:
             worker = self.core.state.hosts[0].name

@@ -20,6 +20,7 @@ from tools.conformance.values import (
     NOTHING,
     Fields,
     Malformed,
+    items_of,
     mapping_of,
     mappings_of,
     text_of,
@@ -96,6 +97,8 @@ def _timed(value: object) -> tuple[object, object, list[str]]:
     Return an amount, what holds outside of its window (None for nothing), and the window, for
     ``1 [08:00-18:00]`` and ``{"08:00-18:00": 1, default: 3}``.
     """
+    if isinstance(value, Mapping) and "if" in value:
+        return value["then"], value.get("else"), [text_of(value["if"])]
     if isinstance(value, Mapping):
         windows = [each for each in map(text_of, value) if _TIMED.fullmatch(each)]
         if len(windows) != 1:
@@ -152,6 +155,9 @@ def _resources(value: object) -> Fields:
     """
     if isinstance(value, str):
         return dict(_RESOURCE.findall(value))
+    if isinstance(value, list):
+        pairs = [value] if len(value) == 2 and isinstance(value[0], str) else value
+        return {text_of(name): amount for name, amount in map(items_of, pairs)}
     return mapping_of(value)
 
 

@@ -15,9 +15,8 @@ from domain.arrays import parse_job_name
 from domain.cluster import ClusterSettings
 from domain.commands import JoinWorker
 from domain.exit_values import parse_requeue_values
-from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec
+from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec, Program
 from domain.preemption import JobType, Preemption, Relation, SuspendSignals, Trigger
-from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
 from domain.thresholds import LoadThreshold, parse_thresholds
 from domain.units import (
     MILLI,
@@ -29,14 +28,12 @@ from domain.units import (
 )
 from domain.windows import parse_windows
 from domain.workers import HostSettings
-from tools.conformance.names import used_in
 from tools.conformance.trial import NotYet
 from tools.conformance.values import (
     Fields,
     items_of,
     known_only,
     mapping_of,
-    mappings_of,
     text_of,
     texts_of,
     whole_of,
@@ -65,6 +62,7 @@ ONLY_APP: Final = "app"
 """The profile of all jobs of a vector that speaks of one."""
 
 OVER_US: Final = 10 * MINUTE_US
+OVER_TIMES: Final = ("runlimit", "termination_deadline")
 OVER_LIMITS: Final[dict[str, dict[str, int]]] = {
     "memlimit": {"memory_kib": 1024},
     "swaplimit": {"swap_kib": 1024},
@@ -91,7 +89,7 @@ KNOWN_HOST: Final = {
 KNOWN_JOB: Final = {
     "id", "n", "R", "q", "m", "user", "sp", "project", "just_submitted", "submit", "W", "b", "x",
     "w", "J", "rerunnable", "over", "hold", "t", "We", "H", "r", "G", "P", "Q", "app", "group",
-    "submit_type", "submit_model", "type", "model", "ti", *JOB_LIMITS,
+    "submit_type", "submit_model", "type", "model", "ti", "i", "o", "e", *JOB_LIMITS,
 }  # fmt: skip
 KNOWN_PARAMS: Final = {
     "reserve_per_task", "parallel_sched_by_slot", "accept_interval", "PREEMPT_FOR",
@@ -99,11 +97,10 @@ KNOWN_PARAMS: Final = {
     "NO_PREEMPT_FINISH_TIME", "NO_PREEMPT_RUN_TIME", "NO_PREEMPT_INTERVAL", "MAX_JOB_PREEMPT",
     "PREEMPT_DELAY", "cycle_seconds", "CPU_TIME_FACTOR", "RUN_TIME_FACTOR", "RUN_JOB_FACTOR",
     "COMMITTED_RUN_TIME_FACTOR", "HIST_HOURS", "ENABLE_HIST_RUN_TIME", "RUN_TIME_DECAY",
-    "MAX_JOB_REQUEUE", "unit", "PREEMPT_JOBTYPE", "ORPHAN_JOB_TERM_GRACE_PERIOD",
+    "MAX_JOB_REQUEUE", "MAX_USER_PRIORITY", "unit", "PREEMPT_JOBTYPE",
+    "ORPHAN_JOB_TERM_GRACE_PERIOD",
 }  # fmt: skip
-KNOWN_SHARED: Final = ("name", "total", "location", "release")
 
-SAME_IN_SHARED: Final = {"RELEASE": "release", "LOCATION": "location", "amount": "total"}
 
 SAME_IN_JOB: Final = {
     "H": "hold", "r": "rerunnable", "G": "group", "P": "project", "type": "submit_type",
@@ -377,41 +374,6 @@ def load_milli(name: str, value: object) -> int:
     return parse_milli(text_of(value))
 
 
-def resources_of(case: Fields) -> list[ResourceDescriptor]:
-    """
-    Return the site's resources: those that hosts share, and those that are only named in
-    requirements.
-    """
-    cluster = mapping_of(case.get("cluster"))
-    shared = {text_of(each.get("name")): each for each in mappings_of(cluster.get("shared"))}
-    found = [_shared(name, each) for name, each in shared.items()]
-    told: set[str] = set(shared)
-    for host in mappings_of(cluster.get("hosts")):
-        told.update(mapping_of(host.get("num")))
-    texts = [text for jobs in ("jobs", "running") for job in mappings_of(case.get(jobs))
-             for text in texts_of(job.get("R"))]  # fmt: skip
-    return found + [each for name, each in used_in(texts).items() if name not in told]
-
-
-def _shared(name: str, written: Fields) -> ResourceDescriptor:
-    fields = named_alike(written, SAME_IN_SHARED)
-    only(fields, KNOWN_SHARED, "shared resource")
-    places = mapping_of(fields.get("location"))
-    totals = [
-        SharedTotal(total_milli=parse_milli(text_of(total)), hosts=tuple(hosts.split()))
-        for hosts, total in places.items()
-    ]
-    if not places:
-        totals = [SharedTotal(total_milli=parse_milli(text_of(fields.get("total"))))]
-    return ResourceDescriptor(
-        name=name,
-        scope=ResourceScope.SHARED,
-        totals=tuple(totals),
-        is_consumable=True,
-        release_on_suspend=is_yes(fields.get("release", True)),
-    )
-
-
 def job_of(written: Fields, name: str, case: Fields) -> JobSpec:
     """
     Return a job, its requirement as written.
@@ -436,11 +398,12 @@ def job_of(written: Fields, name: str, case: Fields) -> JobSpec:
         tasks_min=least,
         tasks_max=most,
         resreq=texts_of(job.get("R")),
-        hosts=tuple(_asked(text) for text in _asked_texts(job.get("m"))),
+        hosts=tuple(asked_host(text) for text in asked_texts(job.get("m"))),
         submit_type=text_of(job.get("submit_type", "LINUX")),
         submit_model=text_of(job.get("submit_model", "M1")),
         is_exclusive=is_yes(job.get("x")),
-        user_priority=whole_of(job.get("sp", 0)),
+        program=_program(job),
+        user_priority=whole_of(job.get("sp", _usual_priority(case))),
         run_limit_us=OVER_US if over == "runlimit" else minutes_us(job.get("W")),
         begin_us=_moment_us(job.get("b")),
         run_estimate_us=minutes_us(job.get("We")),
@@ -457,7 +420,26 @@ def job_of(written: Fields, name: str, case: Fields) -> JobSpec:
     )
 
 
-def _asked_texts(value: object) -> tuple[str, ...]:
+def _program(job: Fields) -> Program | None:
+    """
+    Return where a job's input and output are, None where nobody says.
+    """
+    named = {"i": "stdin", "o": "stdout", "e": "stderr"}
+    files = {ours: text_of(job[theirs]) for theirs, ours in named.items() if theirs in job}
+    return Program.model_validate(files) if files else None
+
+
+def _usual_priority(case: Fields) -> int:
+    """
+    Return the priority of jobs whose users give none: half of the highest.
+    """
+    return whole_of(mapping_of(case.get("params")).get("MAX_USER_PRIORITY", 100)) // 2
+
+
+def asked_texts(value: object) -> tuple[str, ...]:
+    """
+    Return the hosts that a job asks for, one text each: from ``h1 h2+3`` or a list.
+    """
     return tuple(value.split()) if isinstance(value, str) else texts_of(value)
 
 
@@ -465,7 +447,10 @@ def _moment_us(minute: object) -> int | None:
     return None if minute is None else BEGIN_US + whole_of(minute) * MINUTE_US
 
 
-def _asked(text: str) -> HostChoice:
+def asked_host(text: str) -> HostChoice:
+    """
+    Return one host that a job asks for: ``h1``, ``h1!`` as its first, ``h1+3`` with a preference.
+    """
     name, _, preference = text.partition("+")
     return HostChoice(
         host=name.rstrip("!"), preference=int(preference or 0), is_first=name.endswith("!")

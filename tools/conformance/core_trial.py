@@ -40,6 +40,8 @@ from domain.terminations import Termination
 from domain.thresholds import parse_thresholds
 from domain.units import DAY_US, MINUTE_US
 from domain.workers import HostSettings
+from projections.scheduling.loads import SUSP_LOAD
+from projections.scheduling.orders import SUSP_QUEUE_WINDOW
 from projections.scheduling.plugins import Plugins
 from projections.scheduling.preemption import SUSP_PREEMPT
 from projections.scheduling.records import JobRecord
@@ -55,6 +57,7 @@ from tools.conformance.core_limits import (
 )
 from tools.conformance.core_policies import queue_of
 from tools.conformance.core_profiles import profiles_of, queues_of
+from tools.conformance.core_resources import resources_of
 from tools.conformance.core_setup import (
     BEGIN_US,
     CONFIGURED,
@@ -64,7 +67,6 @@ from tools.conformance.core_setup import (
     job_of,
     load_of,
     only,
-    resources_of,
     settings_of,
 )
 from tools.conformance.core_view import MemoryOfHost, memory_of, see_hosts, see_jobs, see_limits
@@ -72,6 +74,7 @@ from tools.conformance.seen import Observed
 from tools.conformance.trial import NotYet
 from tools.conformance.values import (
     Fields,
+    Malformed,
     mapping_of,
     mappings_of,
     text_of,
@@ -221,8 +224,19 @@ class CoreTrial(CoreActs):
         elif by in ("user", "admin"):
             who = ADMINISTRATOR if by == "admin" else record.spec.user
             self._stop(text_of(job["id"]), None, who)
+        elif by == "window" or (by == "load" and self._is_bound_by_load(record)):
+            why = SUSP_QUEUE_WINDOW if by == "window" else f"{SUSP_LOAD}(r1m)"
+            self._command_order(record, JobSuspendOrdered, why=why)
+            self._report(JobSuspendedReport, record)
         else:
             raise NotYet(f"jobs suspended by {by}")
+
+    def _is_bound_by_load(self, record: JobRecord) -> bool:
+        """
+        Say whether a load threshold decides when a job may go on.
+        """
+        spec = self.core.state.queue_of(record).spec
+        return bool(spec.thresholds or spec.stop_condition)
 
     def _preempt(self, record: JobRecord, preemptor: str) -> None:
         self._command_order(
@@ -315,10 +329,13 @@ class CoreTrial(CoreActs):
         """
         Let jobs finish, and hosts be lost or come back.
         """
-        for name, code in finished_in(step):
-            self.act("exit", name, code, by="")
         for host in texts_of(step.get("host_ok")):
             self._command(WorkerReport(worker=host, incarnation=1))
+        for name in texts_of(step.get("job_alive")):
+            if name not in self.ids:
+                raise Malformed(f"there is no job {name} to be alive")
+        for name, code in finished_in(step):
+            self.act("exit", name, code, by="")
 
     def observe(self) -> Observed:
         """
@@ -344,16 +361,16 @@ class CoreTrial(CoreActs):
                 seen.term_numbers[name] = Termination(why).number
         return seen
 
-    def report(self, host: str, *, free_mb: int, used_mb: dict[str, int]) -> None:
+    def report(self, host: str, *, free_mb: int | None, used_mb: dict[str, int]) -> None:
         """
-        Report a host's free memory, and what each of its jobs uses.
+        Report a host's free memory, None for no word of it, and what each of its jobs uses.
         """
         jobs = []
         for name, amount_mb in used_mb.items():
             record = self._record(name)
             use = Amount(resource=MEM, milli=amount_mb * MB_MILLI)
             jobs.append(JobUsage(job_id=record.job_id, attempt=record.attempt, amounts=(use,)))
-        load = (Amount(resource=MEM, milli=free_mb * MB_MILLI),)
+        load = () if free_mb is None else (Amount(resource=MEM, milli=free_mb * MB_MILLI),)
         self._command(WorkerReport(worker=host, incarnation=1, load=load, jobs=tuple(jobs)))
 
     def memory_mb(self, host: str) -> MemoryOfHost:

@@ -5,12 +5,13 @@ Run vectors of the kind ``merge``: job, profile and queue give one effective req
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from domain.errors import Refused
 from domain.resources import Catalogue
 from domain.resreq import Requirement
 from domain.resreq.merge import QueueResreq, ReservationRange, effective_requirement
-from domain.resreq.syntax import Compound, Primary
+from domain.resreq.syntax import DEFAULT_ORDER, Compound, Primary
 from domain.units import parse_memory_milli, parse_milli
 from tools.conformance.names import catalogue_of
 from tools.conformance.parse import normal_differences, section_difference, understood, unit_of
@@ -27,6 +28,10 @@ from tools.conformance.values import (
 from tools.conformance.written import ranges_of
 
 LEVELS = ("job", "app", "queue")
+
+
+DEFAULT: Final = [key.name for key in DEFAULT_ORDER]
+"""What hosts are ordered by where nobody says."""
 
 
 def differences(vector: Vector) -> list[str]:
@@ -97,8 +102,10 @@ def _difference(
     if name == "effective":
         wanted = understood({**case, "n": None}, texts_of(expected), catalogue).requirement
         return differing(name, _meaning(wanted), _meaning(merged))
-    if name == "order" and expected == "default":
+    if name == "order" and (expected == "default" or list(texts_of(expected)) == DEFAULT):
         return differing(name, (), merged.only.order)
+    if name == "same" and merged.is_simple:
+        return differing(name, sorted(texts_of(expected)), sorted(merged.only.same))
     if name == "normal":
         return normal_differences(mapping_of(expected), merged, case)
     return section_difference(name, expected, merged, case)

@@ -29,7 +29,7 @@ MakeTrial = Callable[[Fields], Trial]
 
 JOB_FIELDS: Final = (
     "n", "R", "q", "m", "W", "x", "user", "project", "sp", "b", "w", "J", "t", "We", "M", "Q", "r",
-    "H", "hold", "rerunnable", "submit_type", "group", "ti",
+    "H", "hold", "rerunnable", "submit_type", "group", "ti", "c", "v", "p", "T", "G", "P",
 )  # fmt: skip
 """In a case without jobs these describe the one job, called J."""
 
@@ -72,9 +72,10 @@ def with_defaults(case: Fields) -> Fields:
     if "free" in case:
         hosts = [{"name": name, "slots": free} for name, free in mapping_of(case["free"]).items()]
         filled["cluster"] = {"hosts": hosts}
-    if "jobs" not in case:
+    if "jobs" not in case and _has_one_job(case):
         job = {name: case[name] for name in JOB_FIELDS if name in case}
         filled["jobs"] = [{"id": "J", **job}]
+    filled.setdefault("jobs", [])
     if "cluster" not in filled:
         filled["cluster"] = {"hosts": [{"name": "h1"}]}
     expect = case.get("expect")
@@ -87,6 +88,24 @@ def with_defaults(case: Fields) -> Fields:
             {"n": sum(map(whole_of, slots)), **job} for job in mappings_of(filled["jobs"])
         ]
     return filled
+
+
+OF_ONE_JOB: Final = frozenset(
+    {"alloc", "first", "sequence", "run", "used", "pend", "reject", "vendor", "xce", "state"}
+)
+"""What is expected of a job that a case doesn't name."""
+
+
+def _has_one_job(case: Fields) -> bool:
+    """
+    Say whether a case without jobs is about one job: it says something of it, expects something of
+    it, or there is nothing else to look at.
+    """
+    if not {"running", "suspended", "ended"}.intersection(case):
+        return True
+    expect = case.get("expect")
+    is_expected = isinstance(expect, Mapping) and bool(OF_ONE_JOB.intersection(expect))
+    return is_expected or bool(set(JOB_FIELDS).intersection(case))
 
 
 NAMED: Final = {"queues": "name", "users": "name", "limits": "NAME", "apps": "name"}

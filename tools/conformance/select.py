@@ -13,12 +13,13 @@ from domain.resources import Catalogue, ResourceDescriptor, ValueType
 from domain.resreq.evaluate import SubmissionHost, compile_select
 from domain.resreq.verdicts import with_default_type
 from domain.units import MILLI, parse_memory_milli, parse_milli
+from tools.conformance.core_resources import KNOWN_SHARED, SAME_IN_SHARED, places_in
 from tools.conformance.core_setup import (
     KNOWN_HOST,
-    KNOWN_SHARED,
     LOADS,
     SAME_IN_JOB,
-    SAME_IN_SHARED,
+    asked_host,
+    asked_texts,
 )
 from tools.conformance.names import attribute, catalogue_of, number, used_in
 from tools.conformance.parse import refusal_of, understood, unit_of
@@ -93,7 +94,8 @@ def host_of(fields: Fields, case: Fields) -> VectorHost:
     slots = fields.get("slots", 4)
     numbers: dict[str, object] = dict.fromkeys(LOADS, 0)
     numbers |= {"cpuf": 1, "slots": slots, "maxslots": slots, "ncpus": fields.get("ncpus", slots)}
-    numbers |= dict.fromkeys(MEMORY, fields.get("maxmem", fields.get("mem", MEMORY_DEFAULT)))
+    total = fields.get("maxmem", fields.get("mem"))
+    numbers |= dict.fromkeys(MEMORY, MEMORY_DEFAULT if total is None else total)
     numbers |= mapping_of(fields.get("num"))
     told = {**fields, **mapping_of(fields.get("load"))}
     numbers |= {name: value for name, value in told.items() if name in NUMBERS}
@@ -152,7 +154,7 @@ def _of_case(case: Fields) -> list[str]:
     if expect.get("reject") is True:
         return [] if refusal_of(case, texts) is not None else ["expected a refusal"]
     hosts = mappings_of(mapping_of(case.get("cluster")).get("hosts"))
-    asked = texts_of(case.get("m"))
+    asked = [asked_host(text).host for text in asked_texts(case.get("m"))]
     chosen = _selected(case, hosts, texts, names_hosts=bool(asked))
     if asked:
         chosen = [name for name in chosen if name in asked]
@@ -194,11 +196,10 @@ def _numbers(host: Fields, case: Fields) -> Fields:
     """
     found: dict[str, object] = {}
     for shared in shared_of(case):
-        places = mapping_of(shared.get("location"))
         totals = [
-            total for hosts, total in places.items() if text_of(host.get("name")) in hosts.split()
+            total
+            for total, hosts in places_in(shared, case)
+            if not hosts or text_of(host.get("name")) in hosts
         ]
-        if not places:
-            totals = [shared.get("total")]
         found |= dict.fromkeys([text_of(shared.get("name"))] if totals else [], *totals[:1])
     return {**found, **mapping_of(host.get("num"))}

@@ -33,7 +33,7 @@ FIELDS: Final[dict[str, frozenset[str]]] = {
     "schedule": frozenset({*_SETTING, *JOB_FIELDS, "clock", "causes", "free"}),
     "control": frozenset(
         {*_SETTING, *JOB_FIELDS, *BRIEF, "state", "from", "host", "given", "of",
-         "expect_elements"}
+         "expect_elements", "queue", "term", "exitInfo"}
     ),
     "account": frozenset(
         {"host", "reported", "jobs", "request", "R", *TIMES, *DURATIONS, "reserved", "mem",

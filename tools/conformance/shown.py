@@ -130,7 +130,7 @@ def _of_wait_status(case: Fields) -> list[str]:
 def _of_termination(case: Fields) -> list[str]:
     found = termination_of(whole_of(case["exitInfo"]))
     expect = case.get("expect")
-    wanted = mapping_of(expect)["term"] if isinstance(expect, Mapping) else expect
+    wanted = next(iter(mapping_of(expect).values())) if isinstance(expect, Mapping) else expect
     return differing("end", wanted, found.value if isinstance(found, Termination) else found)
 
 

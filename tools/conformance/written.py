@@ -6,20 +6,33 @@ Values as LSF's files and commands write them: ``Y``, ``5 10``, ``[5] 10``, ``1:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from domain.units import MINUTE_US
-from tools.conformance.values import Fields, Malformed, items_of, text_of, whole_of
+from tools.conformance.values import (
+    Fields,
+    Malformed,
+    items_of,
+    mapping_of,
+    text_of,
+    texts_of,
+    whole_of,
+)
 
 YES: Final = frozenset({"y", "yes", "true", "1"})
 NO: Final = frozenset({"n", "no", "false", "0", ""})
 
+DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_CLOCK: Final = re.compile(
+    r"(?:([0-6]|(?i:sun|mon|tue|wed|thu|fri|sat)[a-z]*)[ :])?(\d{1,2})(?::(\d{2}))?"
+)
 _NUMBER: Final = re.compile(r"\d+")
 _NUMBERS: Final = re.compile(r"[\d\s\[\],]+")
 _SHARE: Final = re.compile(r"\[\s*([\w@./-]+)\s*,\s*(\d+)\s*\]")
 _RANGE: Final = re.compile(r"\[?\s*(\w+)\s*=\s*([\w.]+)\s*,\s*([\w.]+)\s*\]?")
 _RESERVE: Final = re.compile(r"(?:MAX_RESERVE_TIME)?\s*\[?\s*(\d+)\s*\]?")
+_PLACE: Final = re.compile(r"(?:(\d+(?:\.\d+)?)@)?\[([^\]]*)\]")
 _RUN: Final = re.compile(r"(?:(\d+):)?(\d+)(?:/[\w.-]+)?")
 
 SAME_PARAMS: Final[Fields] = {
@@ -81,6 +94,22 @@ def minutes_of(value: object) -> int:
     return whole_of(value)
 
 
+def clock_minutes(value: object) -> int:
+    """
+    Return the minutes from the vectors' beginning, the midnight before a Tuesday, to the next time
+    of a clock: ``18:00``, ``Mon 18:00`` or ``1:18:00`` (Sunday is 0).
+    """
+    found = _CLOCK.fullmatch(text_of(value).strip())
+    if found is None:
+        raise Malformed(f"expected [DAY ]HOURS:MINUTES, found {value!r}")
+    day, hours, minutes = found.groups()
+    days = 0
+    if day is not None:
+        number = int(day) if day.isdecimal() else DAYS.index(day[:3].lower())
+        days = (number - DAYS.index("tue")) % 7
+    return (days * 24 + int(hours)) * 60 + int(minutes or 0)
+
+
 def minutes_us(value: object) -> int | None:
     """
     Return the microseconds of a run limit, None for none.
@@ -124,3 +153,58 @@ def ranges_of(value: object) -> dict[str, list[object]]:
     if value and not found:
         raise Malformed(f"expected [name=least,most], found {value!r}")
     return {name: [least, most] for name, least, most in found}
+
+
+def places_of(
+    location: object, total: object, hosts: Sequence[str]
+) -> list[tuple[object, tuple[str, ...]]]:
+    """
+    Return the places of a shared resource: the total of each, and its hosts, none for all of them.
+
+    Args:
+        location: ``{h1: 1, "h2 h3": 2}``, ``5@[h1 h2] 1@[others]``, a list of mappings with hosts
+            and a total; None for the whole cluster. ``all``, ``default`` (one for each host that
+            isn't named) and ``others`` (one for all of those) stand for hosts.
+        total: Of places that tell none.
+        hosts: Those of the cluster.
+
+    Raises:
+        Malformed: It names a host that isn't there.
+    """
+    if location is None:
+        return [(total, ())]
+    told = [(amount, names.split()) for names, amount in _places(location, total)]
+    named = {name for _, names in told for name in names} - {"all", "default", "others"}
+    unknown = sorted(named - set(hosts))
+    if unknown:
+        raise Malformed(f"there is no host {', '.join(unknown)} to share a resource")
+    rest = [name for name in hosts if name not in named]
+    found: list[tuple[object, tuple[str, ...]]] = []
+    for amount, names in told:
+        if names == ["default"]:
+            found += [(amount, (name,)) for name in rest]
+        elif names == ["others"]:
+            found += [(amount, tuple(rest))] if rest else []
+        else:
+            found.append((amount, () if names == ["all"] else tuple(names)))
+    return found
+
+
+def _places(location: object, total: object) -> list[tuple[str, object]]:
+    """
+    Return the hosts of each place, and what it has.
+    """
+    if isinstance(location, Mapping):
+        return [(text_of(names), amount) for names, amount in location.items()]
+    if isinstance(location, str):
+        found = _PLACE.findall(location)
+        if not found or _PLACE.sub("", location).strip():
+            raise Malformed(f"expected TOTAL@[HOSTS] ..., found {location!r}")
+        return [(names, amount or total) for amount, names in found]
+    items = items_of(location)
+    if all(isinstance(each, str) for each in items):
+        return [(" ".join(texts_of(items)), total)]
+    return [
+        (" ".join(texts_of(each["hosts"])), each.get("total", each.get("amount", total)))
+        for each in map(mapping_of, items)
+    ]

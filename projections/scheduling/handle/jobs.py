@@ -38,7 +38,7 @@ from domain.events.jobs import (
 )
 from domain.ids import job_stream_of
 from domain.job_states import ENDED, LIVE, JobState, state_after
-from domain.jobs import JobSpec
+from domain.jobs import JobSpec, Program
 from domain.resreq import EMPTY
 from domain.resreq.merge import terms_of
 from projections.scheduling.handle.allowed import check_hosts_of_queue, check_policies
@@ -355,6 +355,8 @@ def modify(state: State, command: ModifyJob, actor: str) -> NewEvents:
         free = CHANGEABLE_WHEN_STARTED
         if _only_amounts_differ(state, job, new):
             free = free | REQUIREMENT
+        if _only_output_differs(old, new):
+            free = free | {"program"}
         fixed = [name for name in changed if name not in free]
         if fixed:
             raise Refused(fixed[0], "can't be changed once the job has started", job.job_id)
@@ -362,6 +364,16 @@ def modify(state: State, command: ModifyJob, actor: str) -> NewEvents:
     _check_spec(state, new)
     check_policies(state, new)
     return [(job.stream, JobModified(spec=_with_parents(state, new)))]
+
+
+def _only_output_differs(old: JobSpec, new: JobSpec) -> bool:
+    """
+    Say whether nothing of the program changes but where its output goes: its next start, after a
+    requeue, looks there.
+    """
+    both = [each.program or Program() for each in (old, new)]
+    bare = [program.model_copy(update={"stdout": "", "stderr": ""}) for program in both]
+    return bare[0] == bare[1]
 
 
 def _only_amounts_differ(state: State, job: JobRecord, new: JobSpec) -> bool:

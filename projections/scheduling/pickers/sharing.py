@@ -43,11 +43,25 @@ def path_of(nodes: Sequence[ShareNode], user: str, groups: Collection[str]) -> P
     for node in nodes:
         name = node.name.removesuffix(EACH)
         if not node.members and name in groups:
-            return (node.name, user) if node.name.endswith(EACH) else (node.name,)
+            return (_each(node.name, user) if node.name.endswith(EACH) else node.name,)
     names = {node.name for node in nodes}
     if DEFAULT in names:
-        return (DEFAULT, user)
+        return (_each(DEFAULT, user),)
     return (OTHERS,) if OTHERS in names else NOBODY
+
+
+def _each(name: str, user: str) -> str:
+    """
+    Return the name of one user's account among those that share alike: they stand beside the
+    accounts that are named, each with the shares that are told once for all of them.
+    """
+    return f"{name}/{user}"
+
+
+def _is_of(node: ShareNode, name: str) -> bool:
+    if node.name == DEFAULT or node.name.endswith(EACH):
+        return name.startswith(_each(node.name, ""))
+    return node.name == name
 
 
 def _named(nodes: Sequence[ShareNode], user: str) -> Path:
@@ -68,12 +82,9 @@ def shares_of(nodes: Sequence[ShareNode], path: Path) -> list[int]:
     if path == NOBODY:
         return [0]
     for name in path:
-        node = next((node for node in nodes if node.name == name), None)
-        if node is None:
-            found.append(found[-1] if found else 1)
-        else:
-            found.append(node.shares)
-            nodes = node.members
+        node = next(node for node in nodes if _is_of(node, name))
+        found.append(node.shares)
+        nodes = node.members
     return found
 
 

@@ -9,8 +9,10 @@ import json
 import pytest
 
 from domain.commands import DefineQueue, MarkUnreachable
+from domain.commands.policies import DefineGroup
 from domain.errors import InvariantBroken, Refused
 from domain.fairshare import HOUR_US, Fairshare, ShareNode, decayed, parse_shares
+from domain.groups import GroupSpec
 from domain.queues import QueueSpec
 from projections.scheduling.core import Core
 from tests.builders import SECOND_US, some_settings
@@ -55,6 +57,22 @@ def test_past_runs_are_remembered_where_they_count() -> None:
 
     scenario.jobs("B user=ann", "C user=bob")
     assert ["C dispatched: h1*1"] == scenario.session()[:1]
+
+
+@pytest.mark.parametrize("shares", ["ann=1 default=1", "ann=1 staff@=1"])
+def test_each_user_of_default_and_of_a_group_stands_beside_those_named(shares: str) -> None:
+    """
+    LSF's ``default`` and ``g@`` give shares to each user, not one account to all of them.
+    """
+    scenario = Scenario(some_settings(picker="fairshare"))
+    scenario.command(DefineGroup(group="staff", spec=GroupSpec(members=("bob", "eve"))))
+    rules = Fairshare(shares=parse_shares(shares))
+    scenario.command(DefineQueue(queue="normal", spec=QueueSpec(priority=30, fairshare=rules)))
+    scenario.hosts("h1 slots=3")
+    scenario.jobs("B user=bob", "E user=eve", "A user=ann", "B2 user=bob")
+
+    started = scenario.session()[:3]
+    assert ["B dispatched: h1*1", "E dispatched: h1*1", "A dispatched: h1*1"] == started
 
 
 def test_past_runs_are_forgotten_where_they_dont_count() -> None:

@@ -28,7 +28,7 @@ from domain.commands import (
 )
 from domain.errors import Refused
 from domain.events.workers import JobUsage
-from domain.jobs import ExitRules, JobLimits
+from domain.jobs import ExitRules, JobLimits, Program
 from domain.queues import QueueSpec
 from domain.windows import parse_windows
 from tests.builders import MB_MILLI, SECOND_US, some_settings
@@ -634,6 +634,23 @@ def test_a_started_job_may_reserve_another_amount(scenario: Scenario) -> None:
     other = spec.model_copy(update={"resreq": ("span[hosts=1]",), "requirement": None})
     with pytest.raises(Refused):
         scenario.command(ModifyJob(job_id="1", spec=other))
+
+
+def test_the_output_of_a_started_job_may_go_elsewhere(scenario: Scenario) -> None:
+    """
+    Its next start looks there; what it runs stays as it is (LSF's ``bmod -o``).
+    """
+    scenario.hosts("h1 slots=1")
+    scenario.jobs("A")
+    scenario.session()
+    spec = scenario.job("A").spec
+    program = (spec.program or Program()).model_copy(update={"stdout": "elsewhere"})
+    scenario.command(ModifyJob(job_id="1", spec=spec.model_copy(update={"program": program})))
+
+    assert program == scenario.job("A").spec.program
+    other = program.model_copy(update={"argv": ("reboot",)})
+    with pytest.raises(Refused, match="once the job has started"):
+        scenario.command(ModifyJob(job_id="1", spec=spec.model_copy(update={"program": other})))
 
 
 def test_a_queue_may_let_new_jobs_wait_before_they_are_considered(scenario: Scenario) -> None:

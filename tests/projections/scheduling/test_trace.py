@@ -453,7 +453,7 @@ def test_untraced_placements_keep_the_short_cut(scenario, monkeypatch):
         ("easy", []),
         ("conservative", []),
         ("shortest_first", ["planned_run"]),
-        ("fairshare", ["use over shares of default", "use over shares of alice"]),
+        ("fairshare", ["use over shares of default/alice"]),
     ],
 )
 def test_the_keys_of_the_order_are_those_of_the_picker(picker, names):

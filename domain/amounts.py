@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from domain.event import Value
+from domain.ids import MaybeName
 
 AMOUNT_MAX = 2**63 - 1
 Milli = Annotated[int, Field(ge=0, le=AMOUNT_MAX)]
@@ -25,7 +26,7 @@ class Amount(Value):
     Say how much of one resource, in thousandths of its base unit.
     """
 
-    resource: str
+    resource: MaybeName
     milli: Milli
 
 
@@ -53,7 +54,7 @@ class HostResource(Value):
         units: The named units that the total counts, such as GPUs; empty for a plain amount.
     """
 
-    name: str
+    name: MaybeName
     total_milli: Milli
     is_real: bool = False
     units: tuple[InstanceUnit, ...] = ()
@@ -64,5 +65,5 @@ class Attribute(Value):
     Describe one attribute of a host, such as its type or model; a boolean one is "true" or absent.
     """
 
-    name: str
-    value: str
+    name: MaybeName
+    value: Annotated[str, StringConstraints(max_length=65_536)]

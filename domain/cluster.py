@@ -11,7 +11,7 @@ from pydantic import Field
 
 from domain.amounts import TimeUs
 from domain.event import Value
-from domain.ids import Name
+from domain.ids import MaybePath, Name
 from domain.preemption import Preemption
 from domain.resreq.merge import QueueResreq
 from domain.units import MemoryUnit
@@ -85,7 +85,7 @@ class ClusterSettings(Value):
     end_orphans: bool = False
     orphan_grace_us: TimeUs = 0
     hung_after_us: TimeUs | None = None
-    default_project: str = ""
+    default_project: MaybePath = ""
     queue_resreq: QueueResreq = QueueResreq.IGNORE
     preemption: Preemption = Preemption()
     parallel_sched_by_slot: bool = True

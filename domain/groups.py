@@ -12,7 +12,7 @@ from pydantic import StringConstraints
 from domain.amounts import Count
 from domain.errors import Refused
 from domain.event import Value
-from domain.ids import Name
+from domain.ids import MaybePath, Name
 
 
 class GroupSpec(Value):
@@ -29,7 +29,7 @@ class GroupSpec(Value):
     """
 
     members: tuple[Name, ...] = ()
-    default_project: str = ""
+    default_project: MaybePath = ""
     slots_max: Count | None = None
     user_slots_max: Count | None = None
     jobs_max: Count | None = None

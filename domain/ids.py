@@ -17,6 +17,12 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.@+-]{0,127}$"
 JOB_ID_PATTERN = r"^[1-9][0-9]{0,9}(\[[1-9][0-9]{0,5}\])?$"
 
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+MaybeName = Annotated[str, StringConstraints(max_length=128)]
+"""A name, or "" for none, or what will be refused since nothing has that name."""
+
+MaybePath = Annotated[str, StringConstraints(max_length=1056)]
+"""A project as it may be written, "" for none."""
+
 JobId = Annotated[str, StringConstraints(pattern=JOB_ID_PATTERN)]
 """The text that users see: "4711", or "4711[3]" for the third element of an array."""
 

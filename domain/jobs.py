@@ -12,8 +12,9 @@ from domain.amounts import Count, Milli, TimeUs
 from domain.arrays import ArraySpec
 from domain.dependency.syntax import Dependency
 from domain.event import Value
-from domain.ids import Name
+from domain.ids import MaybeName, MaybePath, Name
 from domain.resreq.syntax import Per, Requirement
+from domain.texts import Line
 
 Text = Annotated[str, StringConstraints(max_length=4096)]
 Path = Annotated[str, StringConstraints(max_length=4096)]
@@ -169,10 +170,10 @@ class JobSpec(Value):
     """
 
     user: Name
-    group: str = ""
+    group: MaybeName = ""
     queue: Name
-    project: str = ""
-    profile: str = ""
+    project: MaybePath = ""
+    profile: MaybeName = ""
     name: Text = ""
     tasks_min: Tasks = 1
     tasks_max: Tasks = 1
@@ -180,8 +181,8 @@ class JobSpec(Value):
     resreq: tuple[Text, ...] = ()
     requirement: Requirement | None = None
     hosts: tuple[HostChoice, ...] = ()
-    submit_type: str = ""
-    submit_model: str = ""
+    submit_type: Line = ""
+    submit_model: Line = ""
     is_exclusive: bool = False
     user_priority: Count = 0
     run_limit_us: TimeUs | None = None

@@ -12,11 +12,13 @@ from domain.amounts import Count, Milli, TimeUs
 from domain.errors import Refused
 from domain.event import Value
 from domain.fairshare import Fairshare, check_fairshare
+from domain.ids import MaybeName, MaybePath
 from domain.jobs import ExitRules, JobLimits, Shell, Tasks, Text
 from domain.name_lists import NameList
 from domain.preemption import OnPreempt, PreemptPolicy
 from domain.resreq.merge import ReservationRange
 from domain.resreq.syntax import Requirement
+from domain.texts import Line
 from domain.thresholds import LoadThreshold
 from domain.windows import Windows
 
@@ -109,8 +111,8 @@ class QueueSpec(Value):
     priority: Annotated[int, Field(ge=0, le=QUEUE_PRIORITY_MAX)]
     is_open: bool = True
     is_active: bool = True
-    picker: str = ""
-    description: str = ""
+    picker: MaybeName = ""
+    description: Line = ""
     run_windows: Windows | None = None
     dispatch_windows: Windows | None = None
     ignore_deadline: bool = False
@@ -128,7 +130,7 @@ class QueueSpec(Value):
     user_priority_max: Count | None = None
     hosts: NameList | None = None
     users: NameList | None = None
-    project: str = ""
+    project: MaybePath = ""
     resreq: tuple[Text, ...] = ()
     requirement: Requirement | None = None
     reservations: tuple[ReservationRange, ...] = ()

@@ -15,7 +15,7 @@ from pydantic import StringConstraints
 from domain.amounts import InstanceUnit, Milli
 from domain.errors import Refused
 from domain.event import Value
-from domain.ids import Name
+from domain.ids import MaybeName, Name
 from domain.resreq.settings import ALIASES, ParseSettings
 from domain.units import MemoryUnit
 
@@ -103,7 +103,7 @@ class ResourceDescriptor(Value):
     is_static: bool = False
     lower_is_better: bool = False
     release_on_suspend: bool = False
-    unit: str = ""
+    unit: MaybeName = ""
     description: Annotated[str, StringConstraints(max_length=512)] = ""
 
     @property

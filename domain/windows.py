@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field
 
 from domain.event import Value
+from domain.ids import MaybeName
 from domain.texts import NotUnderstood
 from domain.units import DAY_US
 from domain.zones import UTC_NAME, local_time, time_us_of, transitions, zone_of
@@ -70,7 +71,7 @@ class Windows(Value):
     """
 
     windows: tuple[Window, ...] = ()
-    zone: str = UTC_NAME
+    zone: MaybeName = UTC_NAME
 
 
 ALWAYS: Final = Windows()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from domain.amounts import Count
 from domain.event import Value
+from domain.texts import Line
 from domain.thresholds import LoadThreshold
 from domain.windows import Windows
 
@@ -25,5 +26,5 @@ class HostSettings(Value):
     dispatch_windows: Windows | None = None
     user_slots_max: Count | None = None
     is_locked: bool = False
-    description: str = ""
+    description: Line = ""
     thresholds: tuple[LoadThreshold, ...] = ()

@@ -13,6 +13,7 @@ from domain.events.jobs import AttemptNumber
 from domain.events.workers import Incarnation, JobUsage
 from domain.ids import JobId, Name
 from domain.jobs import PreExecOf
+from domain.texts import Why
 
 
 class JoinWorker(Value):
@@ -86,7 +87,7 @@ class JobCouldNotStartReport(Value):
     incarnation: Incarnation
     job_id: JobId
     attempt: AttemptNumber
-    why: str
+    why: Why
     pre_exec_of: PreExecOf = ""
     pre_exec_exit: Count = 0
 
@@ -136,4 +137,4 @@ class OrderDoneReport(Value):
     worker: Name
     incarnation: Incarnation
     order_number: int
-    outcome: str = ""
+    outcome: Why = ""

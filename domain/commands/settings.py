@@ -12,6 +12,7 @@ from domain.events.scheduler import PluginVersion
 from domain.ids import Name
 from domain.queues import QueueSpec
 from domain.resources import ResourceDescriptor
+from domain.texts import Line, Why
 from domain.workers import HostSettings
 
 
@@ -24,9 +25,9 @@ class StartScheduler(Value):
     """
 
     epoch: int
-    holder: str
-    boot_id: str = ""
-    code_version: str
+    holder: Line
+    boot_id: Line = ""
+    code_version: Line
     pickers: tuple[PluginVersion, ...]
     allocators: tuple[PluginVersion, ...]
     awaits_workers: bool = False
@@ -37,7 +38,7 @@ class StopScheduler(Value):
     Tell that the driver ends in good order.
     """
 
-    why: str = ""
+    why: Why = ""
 
 
 class DefineCluster(Value):
@@ -101,7 +102,7 @@ class CloseWorker(Value):
     """
 
     worker: Name
-    why: str = ""
+    why: Why = ""
 
 
 class DrainWorker(Value):
@@ -110,7 +111,7 @@ class DrainWorker(Value):
     """
 
     worker: Name
-    why: str = ""
+    why: Why = ""
 
 
 class OpenWorker(Value):

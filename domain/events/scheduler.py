@@ -9,6 +9,7 @@ from typing import ClassVar
 from domain.amounts import TimeUs
 from domain.cluster import ClusterSettings
 from domain.event import Event, Value
+from domain.ids import MaybeName
 
 
 class PluginVersion(Value):
@@ -16,7 +17,7 @@ class PluginVersion(Value):
     Name a plug-in and the version of its rules.
     """
 
-    name: str
+    name: MaybeName
     version: int
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from domain.errors import Refused
 from domain.event import Value
+from domain.ids import MaybeName
 from domain.resources import BUILT_IN, BUILT_IN_ONLY, Catalogue
 from domain.resreq.render import render
 from domain.resreq.syntax import (
@@ -60,7 +61,7 @@ class ReservationRange(Value):
     Bind what the merged requirement may reserve of a resource (LSF's RESRSV_LIMIT).
     """
 
-    resource: str
+    resource: MaybeName
     least_milli: Milli
     most_milli: Milli
 

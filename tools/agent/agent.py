@@ -321,7 +321,7 @@ class Agent:
         try:
             request = start_request(assignment, self._files)
         except CannotRun as error:
-            failed = Attempt(key.job_id, key.attempt, Phase.ENDED, failed=str(error))
+            failed = Attempt(key.job_id, key.attempt, Phase.ENDED, failed=str(error)[:1000])
             self._attempts[key] = failed
             self._outbox.add_attempt(failed)
             return []

@@ -235,7 +235,7 @@ def _play(scenario: Scenario, step: tuple[Any, ...]) -> None:  # noqa: C901, PLR
             if job.allocation is not None:
                 scenario.finish(job.job_id)
         elif kind == "kill":
-            scenario.command(KillJob(job_id=job.job_id, force=values[1]))
+            scenario.command(KillJob(job_id=job.job_id, force=bool(values[1:] and values[1])))
         elif kind == "signal":
             scenario.signal(job.job_id, values[1])
         elif kind == "end":

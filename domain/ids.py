@@ -27,6 +27,7 @@ JobId = Annotated[str, StringConstraints(pattern=JOB_ID_PATTERN)]
 """The text that users see: "4711", or "4711[3]" for the third element of an array."""
 
 JOB_DIGITS = 10
+JOB_STREAM_CHARACTERS = len("job:") + JOB_DIGITS
 
 CLUSTER = "cluster"
 SCHEDULER = "scheduler"
@@ -68,7 +69,10 @@ def number_of_stream(stream: str) -> tuple[int, int]:
     """
     Return the number of the job whose stream this is, and its array index, 0 for none.
     """
-    return int(stream[4:14]), int(stream[15:-1] or 0)
+    # hot: once a job, of which few are elements of arrays.
+    if len(stream) == JOB_STREAM_CHARACTERS:
+        return int(stream[4:]), 0
+    return int(stream[4:14]), int(stream[15:-1])
 
 
 def job_id_of(number: int, index: int = 0) -> str:

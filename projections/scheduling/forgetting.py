@@ -63,12 +63,12 @@ class Forgetting(RunEnds):
         """
         if number in self.children:
             return False
-        streams = self.streams_of(number)
-        for stream in streams:
-            job = self.stored.jobs[stream]
-            if job.state not in ENDED or job.requeue_why or (job.finish_us or 0) > before_us:
-                return False
-        return bool(streams)
+        jobs, array = self.stored.jobs, self.stored.arrays.get(number)
+        if array is not None:
+            elements = [jobs[stream] for stream in array.elements]
+            return all(_has_ended(job, before_us) for job in elements)
+        job = jobs.get(job_stream_of(number))
+        return job is not None and _has_ended(job, before_us)
 
     def streams_of(self, number: int) -> Sequence[str]:
         """
@@ -84,14 +84,20 @@ class Forgetting(RunEnds):
         """
         Forget jobs and whole arrays.
         """
-        stored = self.stored
+        jobs, versions, arrays = self.stored.jobs, self.stored.versions, self.stored.arrays
         for number in sorted(numbers):
-            for stream in self.streams_of(number):
-                del stored.jobs[stream]
-                stored.versions.pop(stream, None)
-            if stored.arrays.pop(number, None) is not None:
-                stored.versions.pop(job_stream_of(number), None)
+            stream = job_stream_of(number)
+            array = arrays.pop(number, None) if arrays else None
+            for each in (stream,) if array is None else array.elements:
+                jobs.pop(each, None)
+                versions.pop(each, None)
+            if array is not None:
+                versions.pop(stream, None)
             self.ripe.pop(number, None)
         # Normally they are all ripe; a log written by other rules may forget earlier.
         if self.ended and self.ended[0][1] in numbers:
             self.ended = sorted(entry for entry in self.ended if entry[1] not in numbers)
+
+
+def _has_ended(job: JobRecord, before_us: int) -> bool:
+    return job.state in ENDED and not job.requeue_why and (job.finish_us or 0) <= before_us

@@ -39,7 +39,9 @@ class RunEnds:
         Note when a running job will have ended.
         """
         self.note_run_over(job)
-        release = self._release(job) if self._keeps_releases else None
+        if not self._keeps_releases:
+            return
+        release = self._release(job)
         if release is not None:
             self._release_of[job.stream] = release
             insort(self._releases, release)
@@ -49,6 +51,8 @@ class RunEnds:
         Note that a job no longer runs.
         """
         self.runs_moved += 1
+        if not self._keeps_releases:
+            return
         release = self._release_of.pop(job.stream, None)
         if release is not None:
             del self._releases[bisect_left(self._releases, release)]

@@ -122,7 +122,11 @@ class State(ShutHosts):
         """
         Return the job's request in canonical words.
         """
-        return self.request_of(job).fingerprint
+        # hot: asked several times while a job waits, so that what is known is looked up here too.
+        request = self.wanted.get(job.stream)
+        if request is None or request.is_timed:
+            request = self.request_of(job)
+        return request.fingerprint
 
     def least_slots(self, job: JobRecord) -> int:
         """
@@ -222,15 +226,8 @@ class State(ShutHosts):
         """
         spec = self.effective(job)
         requirement, queue = spec.requirement, self.stored.queues[spec.queue].spec
-        asking = Asking(
-            spec=spec,
-            requirement=requirement,
-            text="",
-            excluded_hosts=job.excluded_hosts,
-            hosts_max=queue.hosts_max,
-            queue_hosts=queue.hosts,
-            budgets=self.limits.budgets_of(job.spec),
-        )
+        excluded, budgets = job.excluded_hosts, self.limits.budgets_of(job.spec)
+        asking = Asking(spec, requirement, "", 1, excluded, queue.hosts_max, queue.hosts, budgets)
         if requirement is None:
             return asking
         text = self._texts.get(requirement)
@@ -285,8 +282,11 @@ class State(ShutHosts):
         """
         Return a job as it holds: its own values over its profile's over its queue's.
         """
+        spec = job.spec
+        if not spec.profile and spec.queue in self._saying_nothing:
+            return spec
         values = self.values_of(job)
-        requirement = self.requirement_of(job.spec, is_checked=False)
+        requirement = self.requirement_of(spec, is_checked=False)
         if requirement is values.requirement:
             return values
         return values.model_copy(update={"requirement": requirement})
@@ -450,7 +450,7 @@ class State(ShutHosts):
         """
         Say whether the job is in the reason set of its request, not in none or another one.
         """
-        kept = self.stored.reason_sets.get(job.reason_set)
+        kept = self.stored.reason_sets.get(job.reason_set) if job.reason_set else None
         return kept is not None and kept.fingerprint == self.request_of(job).fingerprint
 
     def _own_constraints(self, job: JobRecord) -> str:

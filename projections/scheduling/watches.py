@@ -153,7 +153,9 @@ class Watches(Forgetting):
         the next session look at it.
         """
         spec = job.spec
-        self._time_alternatives(job)
+        requirement = self.requirement_of(spec, is_checked=False)
+        if requirement is not None:
+            self._time_alternatives(job, requirement)
         is_timed = spec.begin_us is not None or spec.deadline_us is not None
         if spec.dependency is None and not is_timed and spec.queue not in self.delaying:
             self.picker.on_job_push(job)
@@ -161,11 +163,11 @@ class Watches(Forgetting):
         self.unchecked[job.stream] = job
         self.set_waiting_timers(job)
 
-    def _time_alternatives(self, job: JobRecord) -> None:
+    def _time_alternatives(self, job: JobRecord, requirement: Requirement | None) -> None:
         """
         Have a pending job looked at when its hidden alternatives open.
         """
-        for delay_us in delays_of(self.requirement_of(job.spec, is_checked=False)):
+        for delay_us in delays_of(requirement):
             moment = job.submit_us + delay_us
             heappush(self.timers, (moment, job.number, job.index, job.stream))
 
@@ -179,7 +181,7 @@ class Watches(Forgetting):
         if any(map(delays_of, told)):
             for job in self.stored.jobs.values():
                 if job.state is JobState.PEND:
-                    self._time_alternatives(job)
+                    self._time_alternatives(job, self.requirement_of(job.spec, is_checked=False))
 
     def check_readiness_anew(self, were: Collection[str]) -> None:
         """

@@ -88,8 +88,9 @@ def _add(
         key=event.key,
     )
     state.stored.jobs[stream] = job
-    state.watch_parents(job)
-    if event.spec.hold:
+    if job.spec.dependency is not None:
+        state.watch_parents(job)
+    if job.spec.hold:
         job.state = JobState.PSUSP
         state.set_waiting_timers(job)
         return
@@ -224,13 +225,15 @@ def finished(state: State, stamped: Stamped, event: JobFinished) -> None:
     job.exit_code = event.exit_code
     job.signal = event.signal
     job.why = event.why
-    job.cpu_us = max(job.cpu_us, event.cpu_us)
-    job.max_rss_kib = max(job.max_rss_kib, event.max_rss_kib)
-    rules = state.exit_rules(job)
-    value = event.exit_code if event.signal is None else None
-    well = value is not None and not event.why and (value == 0 or value in rules.success)
-    if rules is not NO_RULES and value is not None and not event.why:
-        _note_exit_value(job, value, rules)
+    if event.cpu_us or event.max_rss_kib:
+        job.cpu_us = max(job.cpu_us, event.cpu_us)
+        job.max_rss_kib = max(job.max_rss_kib, event.max_rss_kib)
+    well = False
+    if job.exit_code is not None and job.signal is None and not job.why:
+        value, rules = job.exit_code, state.exit_rules(job)
+        well = value == 0 or value in rules.success
+        if rules is not NO_RULES:
+            _note_exit_value(job, value, rules)
     _end(state, job, JobState.DONE if well else JobState.EXIT, stamped.time_us)
 
 
@@ -281,7 +284,8 @@ def _end(state: State, job: JobRecord, after: JobState, now_us: int) -> None:
         job.requeue_why, job.requeue_hold = "", False
     move(state, job, after, now_us)
     job.finish_us = now_us
-    state.kills.pop(job.stream, None)
+    if state.kills:
+        state.kills.pop(job.stream, None)
     if job.requeue_why:
         state.requeues[job.stream] = job
     else:
@@ -302,13 +306,15 @@ def _leave_hosts(state: State, job: JobRecord, now_us: int) -> None:
         job.borrows = ()
         state.capacity.changed += 1
     del state.live[job.stream]
-    state.demands.pop(job.stream, None)
+    if state.demands:
+        state.demands.pop(job.stream, None)
     if job.kill_order or job.suspend_order or job.resume_order or job.signalled:
         state.drop_orders(job)
     if job.signals_wanted:
         del state.signals[job.stream]
     job.signals_wanted = job.signalled = ()
-    job.actual = {}
+    if job.actual:
+        job.actual = {}
     job.suspend_order = job.resume_order = 0
     job.resume_wanted = job.is_aside = False
     job.spared_from = ()

@@ -287,7 +287,7 @@ def _attempt(state: State, command: JobReport) -> tuple[WorkerRecord, JobRecord 
     Return the worker and the job whose live attempt a report is about, and "", or what is wrong
     with the report.
     """
-    worker = state.worker(command.worker)
+    worker = state.stored.workers.get(command.worker) or state.worker(command.worker)
     if worker.incarnation != command.incarnation:
         return worker, None, _stale_worker(worker, command.incarnation)
     job = state.stored.jobs.get(job_stream(command.job_id))

@@ -18,7 +18,16 @@ from domain.errors import XceError
 from domain.events.session import SessionHeld
 from projections.scheduling.core import SCHEMA, Core
 from projections.scheduling.plugins import Plugins
-from store.codec import PlacedRow, decode, encode_all, ends_step, time_us_of
+from store.codec import (
+    OpenRow,
+    PlacedRow,
+    decode,
+    encode_all,
+    is_last,
+    moment_us_of,
+    open_rows,
+    stamped_of,
+)
 
 DIFFERENCES_KEPT: Final = 100
 PROGRESS_EVENTS: Final = 5_000
@@ -114,14 +123,14 @@ Start = Callable[[int], tuple[Core, int]]
 """Gives a core for a position: folded up to a boundary not after it, which is returned too."""
 
 
-def steps_of(rows: Iterable[PlacedRow]) -> Iterator[list[PlacedRow]]:
+def steps_of(rows: Iterable[PlacedRow]) -> Iterator[list[OpenRow]]:
     """
     Yield whole steps. What is left after the last end of a step is a step too.
     """
-    step: list[PlacedRow] = []
-    for row in rows:
-        step.append(row)
-        if ends_step(row[4]):
+    step: list[OpenRow] = []
+    for opened in open_rows(rows):
+        step.append(opened)
+        if is_last(opened):
             yield step
             step = []
     if step:
@@ -186,16 +195,16 @@ class _Verification:
         self._core, position = self._start(after)
         result = self._result
         for step in steps_of(self._log.rows(position, upto)):
-            last = step[-1][0]
+            last = step[-1][0][0]
             if last <= after:
                 if not self._applied(step):
                     break
                 continue
-            if upto is not None and not ends_step(step[-1][4]):
+            if upto is not None and not is_last(step[-1]):
                 break
             result.steps += 1
             result.events += len(step)
-            is_session = step[0][3] == SESSION_HELD
+            is_session = step[0][0][3] == SESSION_HELD
             if not (self._re_decided(step) if is_session else self._applied(step)):
                 break
             if last in self._state_positions:
@@ -203,18 +212,19 @@ class _Verification:
             self._say_progress(last)
         return result
 
-    def _applied(self, step: list[PlacedRow]) -> bool:
+    def _applied(self, step: list[OpenRow]) -> bool:
         """
         Apply recorded inputs; an event that can't follow what was recorded before is a difference,
         and the last.
         """
-        for row in step:
-            stamped = decode(*row).stamped()
+        for opened in step:
+            stamped = stamped_of(opened)
             try:
                 self._core.apply(stamped)
             except Exception as error:  # noqa: BLE001 - an altered log may break any rule; it is reported
                 words = f"it can't be applied to what was recorded before it: {_told(error)}"
-                self._result.add(Difference(row[0], row[1], _words(stamped), words))
+                position = opened[0][0]
+                self._result.add(Difference(position, stamped.stream, _words(stamped), words))
                 return False
         return True
 
@@ -223,27 +233,27 @@ class _Verification:
             self._said = position
             self._on_progress(position)
 
-    def _re_decided(self, step: list[PlacedRow]) -> bool:
+    def _re_decided(self, step: list[OpenRow]) -> bool:
         """
         Hold the session again and compare; on a difference go on from the recorded decisions.
 
         Returns:
             Whether it is possible to go on.
         """
-        result = self._result
+        result, rows = self._result, [row for row, _ in step]
         result.sessions += 1
         result.decisions += len(step) - 1
         try:
-            made = self._core.session(time_us_of(step[0][4]))
+            made = self._core.session(moment_us_of(step[0]))
         except Exception as error:  # noqa: BLE001 - as above
             words = f"the core fails: {type(error).__name__}: {error}"
-            recorded = _words(decode(*step[0]).stamped())
-            result.add(Difference(step[0][0], step[0][1], recorded, words))
+            recorded = _words(stamped_of(step[0]))
+            result.add(Difference(rows[0][0], rows[0][1], recorded, words))
             return self._fold_afresh(step)
-        if [row[1:] for row in step] == encode_all(made):
+        if [row[1:] for row in rows] == encode_all(made):
             return True
         # The same event may have been written otherwise by an older schema version of its class.
-        envelopes = [decode(*row) for row in step]
+        envelopes = [decode(*row) for row in rows]
         before = [envelope.stamped() for envelope in envelopes]
         if made == before:
             return True
@@ -263,12 +273,12 @@ class _Verification:
             words = "the state that the events before it give is another one"
             self._result.add(Difference(position, "", "a whole state", words, self._why()))
 
-    def _fold_afresh(self, step: list[PlacedRow]) -> bool:
+    def _fold_afresh(self, step: list[OpenRow]) -> bool:
         """
         Fold the log anew up to and with a step: a core that has decided otherwise can't be used any
         more.
         """
-        before = step[0][0] - 1
+        before = step[0][0][0] - 1
         self._core, position = self._start(before)
         earlier = steps_of(self._log.rows(position, before))
         return all(self._applied(one) for one in earlier) and self._applied(step)

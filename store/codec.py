@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice, repeat
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple, cast
 
@@ -23,7 +24,7 @@ from eventsourcing.persistence import (
 )
 
 import domain.events
-from domain.envelope import Envelope, Stamped
+from domain.envelope import Envelope, Stamped, stamp
 from domain.errors import Corrupt, InvariantBroken, UnknownEventType, XceError
 from domain.event import Event, event_class
 
@@ -31,6 +32,10 @@ assert domain.events, "importing the events fills the registry"
 
 Row = tuple[str, int, str, bytes]
 PlacedRow = tuple[int, str, int, str, bytes]
+Head = tuple[str, str, str, str, str]
+"""Time, actor, cause, what stands within a step, and payload of a state."""
+OpenRow = tuple[PlacedRow, Head | None]
+"""A row and its head, None where that has to be found in the state itself."""
 
 _TEXT = rb'"((?:[^"\\]|\\.)*)"'
 _match = re.compile(
@@ -188,7 +193,7 @@ def decode_all(
             yield new(Envelope, fields)
 
 
-def _heads(states: Sequence[bytes]) -> list[tuple[str, str, str, str, str]] | None:
+def _heads(states: Sequence[bytes]) -> list[Head] | None:
     """
     Return time, actor, cause, what stands within a step, and payload of states, found in one go;
     None when one of them has another shape, escapes, or a schema version.
@@ -201,6 +206,56 @@ def _heads(states: Sequence[bytes]) -> list[tuple[str, str, str, str, str]] | No
     # A line is one state, and each has been found.
     is_whole = len(found) == len(states) == text.count("\n") + 1
     return found if is_whole else None
+
+
+# hot: the rate of re-deciding needs it.
+def open_rows(rows: Iterable[PlacedRow]) -> Iterator[OpenRow]:
+    """
+    Yield rows with their heads, found for many at a time: for a reader that decodes some of them.
+
+    What they are asked then (`is_last`, `moment_us_of`, `stamped_of`) is what the states themselves
+    say, at half the time.
+    """
+    given = iter(rows)
+    while part := list(islice(given, CHUNK)):
+        heads = _heads([row[4] for row in part])
+        yield from zip(part, heads or repeat(None), strict=False)
+
+
+def is_last(opened: OpenRow) -> bool:
+    """
+    Say whether a row is the last of its step, without decoding the rest.
+    """
+    row, head = opened
+    return _ends_step(row[4]) if head is None else not head[3]
+
+
+def moment_us_of(opened: OpenRow) -> int:
+    """
+    Return the time of a row, without decoding the rest.
+    """
+    row, head = opened
+    return time_us_of(row[4]) if head is None else int(head[0])
+
+
+def stamped_of(opened: OpenRow) -> Stamped:
+    """
+    Return the stamped event of a row, decoded.
+
+    Raises:
+        UnknownEventType, Corrupt: As `decode`.
+    """
+    row, head = opened
+    if head is not None:
+        _, stream, version, topic, _ = row
+        time_us, actor, cause, within, payload = head
+        try:
+            event = (_readers.get(topic) or _learn_reader(topic))(payload)
+        except (ValueError, XceError):
+            # As in `decode_all`.
+            return decode(*row).stamped()
+        return stamp(Stamped, (stream, version, int(time_us), actor, cause, event, not within))
+    return decode(*row).stamped()
 
 
 def decode(position: int, stream: str, version: int, topic: str, state: bytes) -> Envelope:
@@ -317,7 +372,7 @@ def time_us_of(state: bytes) -> int:
     return int(found.group(1))
 
 
-def ends_step(state: bytes) -> bool:
+def _ends_step(state: bytes) -> bool:
     """
     Say whether a stored event is the last of its step, without decoding the rest.
 

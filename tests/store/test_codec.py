@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import ConfigDict, TypeAdapter, create_model
 
 import domain.event
-from domain.envelope import Stamped
+from domain.envelope import Envelope, Stamped
 from domain.errors import Corrupt, UnknownEventType
 from domain.event import Event, Value, event_classes
 from domain.events.jobs import JobFinished
@@ -27,6 +27,10 @@ from store.codec import (
     encode,
     encode_all,
     encode_checked,
+    is_last,
+    moment_us_of,
+    open_rows,
+    stamped_of,
     time_us_of,
 )
 from tools.torture.workload import job_events
@@ -174,9 +178,9 @@ ODD_STATES = [
 ]
 
 
-def outcome(*row) -> object:
+def outcome(*row, decoding=decode) -> object:
     try:
-        return decode(*row)
+        return decoding(*row)
     except (Corrupt, UnknownEventType) as error:
         return type(error), error.text()
 
@@ -199,6 +203,27 @@ def test_many_rows_are_decoded_as_each_by_itself(odd: bytes, place: int) -> None
 
     assert expected[: len(found)] == found
     assert len(found) == len(rows) or (isinstance(found[-1], tuple) and len(found[-1]) == 2)
+
+
+@pytest.mark.parametrize("place", [0, CHUNK - 1, CHUNK, 2 * CHUNK])
+@pytest.mark.parametrize("odd", [PLAIN.replace(b'"l":0,', b""), *ODD_STATES])
+def test_rows_with_their_heads_tell_what_each_tells_by_itself(odd: bytes, place: int) -> None:
+    """
+    Whoever decodes only some of the rows must learn the same of them, and of what is wrong.
+    """
+    states = [PLAIN] * (2 * CHUNK + 1)
+    states[place] = odd
+    rows = [(n, f"job:{n}", n + 1, "job.finished", state) for n, state in enumerate(states)]
+    expected = [outcome(*row) for row in rows]
+
+    opened = list(open_rows(rows))
+
+    assert rows == [row for row, _ in opened]
+    for one, alone in zip(opened, expected, strict=True):
+        told = outcome(one, decoding=stamped_of)
+        assert told == (alone.stamped() if isinstance(alone, Envelope) else alone)
+        if isinstance(told, Stamped):
+            assert (told.time_us, told.ends_step) == (moment_us_of(one), is_last(one))
 
 
 def test_an_unknown_code_or_newer_version_is_refused_by_name_and_position() -> None:

@@ -240,7 +240,23 @@ class Capacity:
         self.usable[span] = np.where(self.takes_jobs[span], free, 0)
         self.usable_total += int(self.usable[span].sum()) - before
 
+    def counts(self, name: str) -> bool:
+        """
+        Say whether some host counts a resource; one that joined again without it, while jobs have
+        some of it, doesn't.
+        """
+        column = self.resources.get(name)
+        return column is not None and bool(column.present.any())
+
     # -- jobs
+
+    def know(self, allocation: Allocation) -> None:
+        """
+        Make room for what an allocation has, also where its host joined again without that.
+        """
+        for run in allocation.runs:
+            for amount in run.amounts:
+                self.resources.setdefault(amount.resource, ResourceColumn(self.hosts))
 
     def take(self, allocation: Allocation) -> None:
         """
@@ -464,6 +480,7 @@ def derive(workers: Iterable[WorkerRecord], live: Iterable[JobRecord]) -> Capaci
     for job in live:
         seen, job.actual = job.actual, {}
         if job.allocation is not None:
+            capacity.know(job.allocation)
             capacity.take(job.allocation)
         for number, actual in seen.items():
             capacity.reconcile(job, number, actual)

@@ -51,6 +51,8 @@ def derived(state: State) -> dict[str, Any]:
     # Worked out from other columns when somebody asks, as here.
     found["capacity.used"] = capacity.used.tolist()
     for name, column in sorted(capacity.resources.items()):
+        if not (column.present.any() or column.charged.any()):
+            continue  # Left over from a host that joined again without it.
         for part in type(column).__slots__:
             found[f"capacity.{name}.{part}"] = plain(getattr(column, part))
     found["capacity.load_bounds"] = capacity.load_bounds.known()

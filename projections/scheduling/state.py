@@ -266,7 +266,7 @@ class State(ShutHosts):
         known = name if found is None else found.name
         capacity = self.capacity
         is_pool = known in capacity.pools.by_name
-        return known == SLOTS or is_pool or known in capacity.resources
+        return known == SLOTS or is_pool or capacity.counts(known)
 
     def _queue_share(self, spec: JobSpec) -> QueueShare:
         """

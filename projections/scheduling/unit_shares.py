@@ -59,7 +59,9 @@ class UnitShares:
             self._settle(number, name)
 
     def _settle(self, number: int, name: str) -> None:
-        names, used = self._names[name].get(number, ()), self.used.get((number, name), {})
+        # Jobs may have units of a host that joined again without any.
+        names = self._names.setdefault(name, {}).get(number, ())
+        used = self.used.get((number, name), {})
         for kept in (self._free, self._whole):
             shares = kept.get(name, NOTHING)
             rows, width = max(len(shares), number + 1), max(shares.shape[1], len(names))

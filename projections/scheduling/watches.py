@@ -7,7 +7,6 @@ All are derived. They say what a session must look at, so that its work grows wi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from heapq import heappop, heappush
 from typing import Final
 
 from domain.dependency import parents_of
@@ -15,9 +14,8 @@ from domain.effective import values_of
 from domain.job_states import ENDED, LIVE, WAITING, JobState
 from domain.jobs import ExitRules, JobSpec
 from domain.reasons import ReasonCode
-from domain.resreq.syntax import Requirement
 from projections.scheduling.alternatives import delays_of
-from projections.scheduling.forgetting import Forgetting
+from projections.scheduling.moments import Moments
 from projections.scheduling.pickers.protocol import JobPicker, Planner
 from projections.scheduling.queue_traits import QueueTraits
 from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
@@ -37,7 +35,7 @@ ORPHANS: Final = f"reason={ReasonCode.JOB_DEP_INVALID.value}"
 """That of jobs whose dependency can never become true."""
 
 
-class Watches(Forgetting):
+class Watches(Moments):
     """
     Hold what sessions must look at.
 
@@ -65,7 +63,6 @@ class Watches(Forgetting):
         self.waiting = 0
         self.unchecked: dict[str, JobRecord] = {}
         self.unready: dict[str, JobRecord] = {}
-        self.timers: list[tuple[int, int, int, str]] = []
         self.run_windows_open: dict[str, bool] = {}
         self.put_back: dict[str, JobRecord] = {}
         self.kills: dict[str, JobRecord] = {}
@@ -121,9 +118,19 @@ class Watches(Forgetting):
         keeps them from being tried: when they are ready and aren't tried, that must be said.
         """
         for job in jobs:
-            kept = self.stored.reason_sets.get(job.reason_set)
-            if job.state is JobState.PEND and kept is not None and kept.fingerprint in KEPT_BACK:
-                self.unready[job.stream] = self.unchecked[job.stream] = job
+            if job.state is JobState.PEND and self.note_kept_back(job):
+                self.unchecked[job.stream] = job
+
+    def note_kept_back(self, job: JobRecord) -> bool:
+        """
+        Note, and say, whether the last that was said of a pending job is what keeps it from being
+        tried.
+        """
+        kept = self.stored.reason_sets.get(job.reason_set)
+        if kept is None or kept.fingerprint not in KEPT_BACK:
+            return False
+        self.unready[job.stream] = job
+        return True
 
     def _index_kept(self, job: JobRecord) -> None:
         if job.keeps is not None:
@@ -153,23 +160,13 @@ class Watches(Forgetting):
         the next session look at it.
         """
         spec = job.spec
-        requirement = self.requirement_of(spec, is_checked=False)
-        if requirement is not None:
-            self._time_alternatives(job, requirement)
+        self.set_alternative_timers(job)
         is_timed = spec.begin_us is not None or spec.deadline_us is not None
         if spec.dependency is None and not is_timed and spec.queue not in self.delaying:
             self.picker.on_job_push(job)
             return
         self.unchecked[job.stream] = job
         self.set_waiting_timers(job)
-
-    def _time_alternatives(self, job: JobRecord, requirement: Requirement | None) -> None:
-        """
-        Have a pending job looked at when its hidden alternatives open.
-        """
-        for delay_us in delays_of(requirement):
-            moment = job.submit_us + delay_us
-            heappush(self.timers, (moment, job.number, job.index, job.stream))
 
     def time_alternatives_anew(self) -> None:
         """
@@ -181,7 +178,7 @@ class Watches(Forgetting):
         if any(map(delays_of, told)):
             for job in self.stored.jobs.values():
                 if job.state is JobState.PEND:
-                    self._time_alternatives(job, self.requirement_of(job.spec, is_checked=False))
+                    self.set_alternative_timers(job)
 
     def check_readiness_anew(self, were: Collection[str]) -> None:
         """
@@ -236,40 +233,6 @@ class Watches(Forgetting):
 
     # -- moments
 
-    def set_waiting_timers(self, job: JobRecord) -> None:
-        """
-        Have a waiting job looked at when its begin time or deadline comes, also while it is held;
-        and when it is too late to start, since it couldn't finish before.
-        """
-        self.set_orphan_timer(job)
-        moments = [job.spec.begin_us, job.spec.deadline_us]
-        if job.spec.queue in self.delaying:
-            moments.append(job.submit_us + self.delaying[job.spec.queue])
-        if job.spec.deadline_us is not None:
-            limit_us = self.longest_run_us(job)
-            moments.append(None if limit_us is None else job.spec.deadline_us - limit_us + 1)
-        for moment in moments:
-            if moment is not None:
-                heappush(self.timers, (moment, job.number, job.index, job.stream))
-
-    def set_orphan_timer(self, job: JobRecord) -> None:
-        """
-        Have a job looked at when it has waited in vain for as long as orphans may.
-        """
-        cluster = self.stored.cluster
-        if job.orphan_us is not None and cluster is not None:
-            moment = job.orphan_us + cluster.orphan_grace_us
-            heappush(self.timers, (moment, job.number, job.index, job.stream))
-
-    def set_hung_timer(self, job: JobRecord) -> None:
-        """
-        Have a job looked at when its worker has had long enough to end it.
-        """
-        cluster = self.stored.cluster
-        if job.kill_order and cluster is not None and cluster.hung_after_us is not None:
-            moment = job.kill_us + cluster.hung_after_us
-            heappush(self.timers, (moment, job.number, job.index, job.stream))
-
     def note_other_values(self) -> None:
         """
         Have jobs looked at when they reach what bounds them since definitions have changed.
@@ -290,17 +253,12 @@ class Watches(Forgetting):
 
     def set_run_timers(self, job: JobRecord) -> None:
         """
-        Have a running job looked at when it reaches its run limit or deadline, or hangs.
+        Have a running job looked at when it reaches its run limit or deadline, or hangs; and note
+        when it will have ended.
         """
-        self.set_hung_timer(job)
         if job.state is JobState.RUN:
             self.note_run(job)
-            limit = self.run_limit_us(job)
-            if limit is not None:
-                moment = job.since_us + max(0, limit - job.run_us)
-                heappush(self.timers, (moment, job.number, job.index, job.stream))
-        if job.spec.deadline_us is not None:
-            heappush(self.timers, (job.spec.deadline_us, job.number, job.index, job.stream))
+        self.set_live_timers(job)
 
     def run_limit_us(self, job: JobRecord) -> int | None:
         """
@@ -342,12 +300,6 @@ class Watches(Forgetting):
         profile = self.stored.profiles.get(spec.profile) if spec.profile else None
         return values_of(spec, profile, queue)
 
-    def requirement_of(self, spec: JobSpec, *, is_checked: bool = True) -> Requirement | None:
-        """
-        Return the requirement that holds for a job; who knows the resources says which.
-        """
-        raise NotImplementedError
-
     def note_queues(self) -> None:
         """
         Note which queues' definitions have nothing to say of jobs: none they fill in, or at all.
@@ -369,18 +321,6 @@ class Watches(Forgetting):
         Say whether a pending job may keep what is free until it can start, or does.
         """
         return job.stream in self.gatherers or job.spec.queue in self._gathering
-
-    def due(self, now_us: int) -> list[JobRecord]:
-        """
-        Take out the jobs whose moment has come, in order of the moments, each once.
-        """
-        found: dict[str, JobRecord] = {}
-        while self.timers and self.timers[0][0] <= now_us:
-            stream = heappop(self.timers)[3]
-            job = self.stored.jobs.get(stream)
-            if job is not None and job.state not in ENDED:
-                found[stream] = job
-        return list(found.values())
 
     def has_orders_to_give(self, now_us: int) -> bool:
         """

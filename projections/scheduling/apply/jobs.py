@@ -99,6 +99,8 @@ def _add(
 
 def _begin_waiting(state: State, job: JobRecord) -> None:
     state.waiting += 1
+    if job.gave_up_us is not None:
+        state.gave_up[job.stream] = job
     state.check_readiness(job)
 
 
@@ -115,7 +117,7 @@ def _stop_waiting(state: State, job: JobRecord, now_us: int) -> None:
     if job.promise is not None:
         drop_promise(state, job)
     stream, stored = job.stream, state.stored
-    for waiting in (state.unready, state.put_back, state.unchecked):
+    for waiting in (state.unready, state.put_back, state.unchecked, state.gave_up):
         if waiting:
             waiting.pop(stream, None)
     state.picker.on_job_state_change(job)
@@ -172,6 +174,7 @@ def pended(state: State, stamped: Stamped, event: JobPended) -> None:
     job.orphan_us = stamped.time_us if is_orphan else None
     if is_orphan:
         state.set_orphan_timer(job)
+    state.note_kept_back(job)
 
 
 def dispatched(state: State, stamped: Stamped, event: JobDispatched) -> None:
@@ -424,6 +427,8 @@ def _change(state: State, stamped: Stamped, job: JobRecord, spec: JobSpec) -> No
         _reserve_anew(state, job)
     if pending:
         _begin_waiting(state, job)
+    elif job.state is JobState.PSUSP:
+        state.set_waiting_timers(job)
     elif job.state in LIVE:
         state.limits.charge_anew(job)
         state.capacity.freed += 1

@@ -90,7 +90,7 @@ def _check(state: State, requirement: Requirement) -> None:
             if affinity is None:
                 continue
             name = f"{affinity.unit}s"
-            if name not in state.capacity.resources:
+            if not state.capacity.counts(name):
                 rule = f"affinity counts {name}, and no host has {name} to count"
                 raise Refused(FIELD, rule, f"affinity[{affinity.unit}({affinity.count})]")
 

@@ -74,7 +74,8 @@ class Conservative(OrderedPicker):
         self._profile: Profile | None = None
         self._fresh: dict[str, Entry] = {}
         self._is_stirred = True
-        self._is_calm = self._is_told = False
+        self._is_calm = self._is_told = self._is_late = False
+        self._has_started = False
         self._settled: Mark | None = None
         self._until_us = 0
 
@@ -100,7 +101,7 @@ class Conservative(OrderedPicker):
 
     def begin_session(self) -> None:
         fresh, self._fresh = sorted(self._fresh.values()), {}
-        self._is_calm = False
+        self._is_calm = self._is_late = self._has_started = False
         if self._is_at_rest():
             self._add(fresh)
             return
@@ -310,12 +311,16 @@ class Conservative(OrderedPicker):
         return self._ahead.kept(first.slots, self._starts[first.job.stream])
 
     def on_dispatch(self, job: JobRecord) -> None:
+        self._has_started = True
         self._starts.pop(job.stream, None)
         self._held.pop(job.stream, None)
 
     def on_pend(self, job: JobRecord) -> None:
         if self._ahead is not None:
             self._proved = proof_of(self._view, job)
+            # One before it took more than the fewest slots with which it starts.
+            is_due = self._starts.get(job.stream) == self._view.now_us()
+            self._is_late = self._is_late or (is_due and self._has_started)
             return
         self._failed.add((self._view.fingerprint_of(job), self._terms.kept))
         held = self._held.get(job.stream)
@@ -356,7 +361,7 @@ class Conservative(OrderedPicker):
         return next((held.job for held in self._held.values()), None)
 
     def promises(self) -> dict[str, BackfillReservation] | None:
-        if self._is_calm:
+        if self._is_calm or self._is_late:
             return None
         self._is_told = True
         if self._ahead is None:
@@ -368,7 +373,7 @@ class Conservative(OrderedPicker):
         }
 
     def is_stepwise(self) -> bool:
-        return self._ahead is None
+        return self._ahead is None or self._is_late
 
     def _reservation(self, entry: Entry, ahead: SlotsAhead) -> BackfillReservation:
         """

@@ -76,6 +76,7 @@ class Easy(OrderedPicker):
         self._is_through = self._is_stirred = False
         self._settled: Mark | None = None
         self._proved = NO_PROOF
+        self._known: dict[str, int] = {}
         self._seen = -1
         self._failed: set[tuple[str, bool]] = set()
 
@@ -106,13 +107,26 @@ class Easy(OrderedPicker):
         self._failed.clear()
         before, self._promise = self._promise, None
         self._todo = None
+        known, self._known = self._known, {}
         if before is None or self._settled != self._mark():
+            return
+        # What others took behind them may have changed the reasons of those tried before.
+        epoch_of = self._view.epoch_of
+        if any(epoch_of(fingerprint) != epoch for fingerprint, epoch in known.items()):
             return
         first = self._waiting.by_stream.get(before.entry.job.stream)
         fresh = sorted(self._fresh.values())
         if first is not None and (not fresh or fresh[0].key > first.key):
-            self._promise = before
+            self._promise, self._known = before, known
             self._todo = fresh
+
+    def _note_proof(self, job: JobRecord) -> None:
+        """
+        Note that a job which is not behind the first one can't start, and its reasons are known: a
+        copy of what the first one that asks for the same has proved in this session.
+        """
+        stream, fingerprint, epoch = proof_of(self._view, job)
+        self._proved = (stream, fingerprint, self._known.setdefault(fingerprint, epoch))
 
     def _mark(self) -> Mark:
         return (self._view.changes(), self._view.runs_changed())
@@ -150,15 +164,19 @@ class Easy(OrderedPicker):
     def _is_short(self, entry: Entry) -> tuple[bool, SlotsAhead | None]:
         """
         Say whether a job is known not to start now, and its reasons to be as they were: nothing has
-        become free, or too few slots where these alone count. Return the slots ahead beside, as
-        far as they were looked at.
+        become free, or too few slots where these alone count; that is noted. Return the slots ahead
+        beside, as far as they were looked at.
         """
         proof = proof_of(self._view, entry.job)
         if self._proved == proof:
+            self._known.setdefault(proof[1], proof[2])
             return True, None
         is_same = self._proved[:2] == proof[:2] and self._seen == self._view.hosts_changed()
         ahead = self._view.slots_ahead(entry.job) if is_same else None
-        return ahead is not None and ahead.free < entry.slots, ahead
+        if ahead is None or ahead.free >= entry.slots:
+            return False, ahead
+        self._note_proof(entry.job)
+        return True, ahead
 
     def _look_ahead(self, entry: Entry, ahead: SlotsAhead | None = None) -> None:
         """
@@ -261,7 +279,7 @@ class Easy(OrderedPicker):
     def on_pend(self, job: JobRecord) -> None:
         entry = self._taken()
         if self._promise is None:
-            self._proved = proof_of(self._view, job)
+            self._note_proof(job)
             self._seen = self._view.hosts_changed()
             self._look_ahead(entry)
             return

@@ -160,7 +160,9 @@ class GroupedPicker:
         self._woken_at = -1
         self._let_go_at = self._view.let_go()
         for group in self._candidates():
-            group.is_spent = group.proved == self._view.epoch_of(group.fingerprint)
+            # Fresh jobs get a copy of what the first one proves now, so that one is tried.
+            is_proved = group.proved == self._view.epoch_of(group.fingerprint)
+            group.is_spent = is_proved and self._order.first(group.fresh) is None
             if not group.is_spent:
                 group.round = self._round
             self._add_head(group, heapify_later=True)

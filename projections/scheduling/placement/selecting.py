@@ -232,7 +232,7 @@ class Selector:
         Say whether what hosts have of it at most is known: slots, and whatever workers count.
         """
         capacity = self._capacity
-        return name == SLOTS or name in capacity.resources or name in capacity.pools.by_name
+        return name == SLOTS or capacity.counts(name) or name in capacity.pools.by_name
 
     def unreported(self, name: str, ground: Ground) -> Mask:
         """

@@ -180,7 +180,7 @@ async def why(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: AR
     return await _shown(api, job_id_of(http), views.why)
 
 
-async def trace(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
+async def trace(api: Api, http: HttpRequest, caller: Caller) -> Reply:
     """
     Tell how a job was decided last, step by step.
     """
@@ -189,7 +189,7 @@ async def trace(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: 
     if level not in tuple(Level):
         raise Refused("level", f"must be one of {', '.join(Level)}", level[:40])
     lines_max = number_of(query.get("lines"), "lines", 1, LINES_CAP, LINES_MAX)
-    return await api.tracer.trace(job_id_of(http), level, lines_max)
+    return await api.tracer.trace(job_id_of(http), level, lines_max, caller.user)
 
 
 async def history(api: Api, http: HttpRequest, caller: Caller) -> Reply:

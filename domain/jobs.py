@@ -96,6 +96,21 @@ class HostChoice(Value):
         return f"{self.host}{'!' if self.is_first else ''}{wish}"
 
 
+class HostTasks(Value):
+    """
+    Say how many tasks of a job a host is to carry.
+    """
+
+    host: Name
+    tasks: Tasks
+
+    def text(self) -> str:
+        """
+        Return it as LSF writes it: "2*h1".
+        """
+        return f"{self.tasks}*{self.host}"
+
+
 class JobLimits(Value):
     """
     Hold what an attempt may use at most; None where nothing is limited. They kill, they don't

@@ -141,6 +141,7 @@ OPEN: Final[dict[str, str]] = {
     "EnvironmentVariable": "name value",
     "Fairshare": "accounts_of",
     "HostChoice": "host",
+    "HostTasks": "host",
     "HostResource": "name",
     "InstanceUnit": "name model topology",
     "Instances": "resource units",

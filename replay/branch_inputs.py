@@ -23,10 +23,12 @@ from domain.commands import (
     OrderDoneReport,
     RequeueJob,
     ResumeJob,
+    RunJob,
     SignalJob,
     StopJob,
     SubmitJob,
     SwitchJob,
+    WantedHost,
     WorkerReport,
 )
 from domain.commands.policies import (
@@ -269,6 +271,10 @@ _COMMANDS: Final[dict[type[Event], Callable[[str, Any], Any]]] = {
     jobs.JobHoldLifted: lambda name, _: LiftHold(job_id=name),
     jobs.JobKillRequested: lambda name, event: KillJob(job_id=name, force=event.force),
     jobs.JobSignalRequested: lambda name, event: SignalJob(job_id=name, signal=event.signal),
+    jobs.JobRunRequested: lambda name, event: RunJob(
+        job_id=name,
+        hosts=tuple(WantedHost(host=each.host, tasks=each.tasks) for each in event.hosts),
+    ),
     jobs.JobStopRequested: lambda name, _: StopJob(job_id=name),
     jobs.JobResumeRequested: lambda name, _: ResumeJob(job_id=name),
     jobs.JobRequeueRequested: lambda name, event: RequeueJob(job_id=name, hold=event.hold),

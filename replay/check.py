@@ -302,9 +302,10 @@ class _Check:
         for number, tasks, amounts in event.allocation.shares():
             host = state.hosts[number]
             left = host.slots - used.get(number, 0) + self._open_to(stream, number)
-            if not host.takes_jobs or self._ledger.exclusive.get(number, 0):
+            takes = host.takes_jobs or (event.is_forced and not host.is_silent and not host.left)
+            if not takes or self._ledger.exclusive.get(number, 0):
                 self._found(position, "tasks go to hosts that take jobs", stream, "", host.name)
-            if tasks > left:
+            if tasks > left and not event.is_forced:
                 self._found(position, "slots are never given twice", stream,
                             f"at most {left} on {host.name}", tasks)  # fmt: skip
             for amount in amounts:

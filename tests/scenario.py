@@ -18,9 +18,11 @@ from domain.commands import (
     KillJob,
     LiftHold,
     OpenWorker,
+    RunJob,
     SetQueue,
     SignalJob,
     SubmitJob,
+    WantedHost,
 )
 from domain.envelope import Stamped
 from domain.events.jobs import (
@@ -146,6 +148,16 @@ class Scenario:
         """
         for name in names:
             self.command(KillJob(job_id=self.ids[name], force=force), actor)
+
+    def run(self, name: str, *hosts: str, actor: str = "root") -> None:
+        """
+        Ask to start a job on hosts: "h1", "h1*2".
+        """
+        wanted = []
+        for text in hosts:
+            host, _, tasks = text.partition("*")
+            wanted.append(WantedHost(host=host, tasks=int(tasks) if tasks else None))
+        self.command(RunJob(job_id=self.ids[name], hosts=tuple(wanted)), actor)
 
     def signal(self, name: str, signal: SignalName, actor: str = "alice") -> None:
         """

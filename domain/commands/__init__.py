@@ -10,10 +10,12 @@ from domain.commands.jobs import (
     MoveJob,
     RequeueJob,
     ResumeJob,
+    RunJob,
     SignalJob,
     StopJob,
     SubmitJob,
     SwitchJob,
+    WantedHost,
 )
 from domain.commands.policies import (
     DefineGroup,
@@ -88,6 +90,7 @@ __all__ = [
     "RemoveUser",
     "RequeueJob",
     "ResumeJob",
+    "RunJob",
     "SetQueue",
     "SignalJob",
     "StartScheduler",
@@ -95,5 +98,6 @@ __all__ = [
     "StopScheduler",
     "SubmitJob",
     "SwitchJob",
+    "WantedHost",
     "WorkerReport",
 ]

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from domain.event import Value
 from domain.ids import JobId, Name
-from domain.jobs import JobSpec
+from domain.jobs import JobSpec, Tasks
 from domain.signals import SignalName
 
 
@@ -65,6 +65,25 @@ class SignalJob(Value):
 
     job_id: JobId
     signal: SignalName
+
+
+class WantedHost(Value):
+    """
+    Name a host to run on, and with how many tasks; None for one, or for all that are left where it
+    is the only such host.
+    """
+
+    host: Name
+    tasks: Tasks | None = None
+
+
+class RunJob(Value):
+    """
+    Ask to start a pending job on these hosts, whatever else waits or is against it (LSF's brun).
+    """
+
+    job_id: JobId
+    hosts: Annotated[tuple[WantedHost, ...], Field(min_length=1)]
 
 
 class StopJob(Value):

@@ -12,7 +12,7 @@ from domain.allocations import Allocation
 from domain.amounts import Count, TimeUs
 from domain.event import Event, Value
 from domain.ids import Name
-from domain.jobs import JobSpec, PreExecOf
+from domain.jobs import HostTasks, JobSpec, PreExecOf
 from domain.reservations import BackfillReservation
 from domain.signals import SignalName
 from domain.terminations import Termination
@@ -87,6 +87,16 @@ class JobSignalOrdered(Event):
     worker: Name
     order_number: Annotated[int, Field(ge=1)]
     signal: SignalName
+
+
+class JobRunRequested(Event):
+    """
+    Say that an operator wants a pending job started on these hosts, the first as its first one; the
+    next session does it, and each one after it as long as it can't.
+    """
+
+    TYPE_CODE: ClassVar[str] = "job.run_requested"
+    hosts: tuple[HostTasks, ...]
 
 
 class JobStarted(Event):
@@ -181,6 +191,8 @@ class JobDispatched(Event):
             cause.
         ahead_of: Id of the job whose backfill reservation it was fitted around, "" when it
             overtakes nobody.
+        is_forced: Whether an operator named its hosts: then it may exceed slots and limits, and
+            isn't stopped for other jobs.
     """
 
     TYPE_CODE: ClassVar[str] = "job.dispatched"
@@ -189,6 +201,7 @@ class JobDispatched(Event):
     index: Count = 0
     allocation: Allocation
     ahead_of: str = ""
+    is_forced: bool = False
 
 
 class JobKillOrdered(Event):

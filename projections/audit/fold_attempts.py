@@ -84,6 +84,7 @@ def dispatched(state: FoldState, e: Envelope, event: JobDispatched) -> None:
         int(allocation.is_exclusive),
         amounts_json(allocation.shared),
         event.ahead_of,
+        int(event.is_forced),
     )
     state.written.changed["attempts"][row.job_id, event.attempt] = job.attempt
     _allocate(state, job, e, allocation)

@@ -17,6 +17,7 @@ from domain.events.jobs import (
     JobPended,
     JobRequeued,
     JobRequeueRequested,
+    JobRunRequested,
     JobSubmitted,
     JobSwitched,
 )
@@ -112,6 +113,21 @@ def moved(state: FoldState, e: Envelope, event: JobMoved) -> None:
         ask_anew(state, e, job, {"place": event.place})
 
 
+def run_requested(state: FoldState, e: Envelope, event: JobRunRequested) -> None:
+    """
+    Note who wants a job started on which hosts; it waits for these alone from now on.
+    """
+    job = found(state, e)
+    if job is None:
+        return
+    job.row.run_requested_by = e.actor
+    job.row.run_requested_on = " ".join(each.text() for each in event.hosts)
+    release(state, e, job.row.job_id)
+    end_plan(state, job, e)
+    end_promise(state, job, e)
+    begin_wait(state, job, e, "new")
+
+
 def requeue_requested(state: FoldState, e: Envelope, event: JobRequeueRequested) -> None:
     """
     Note that somebody wants a job to go back to pending.
@@ -194,6 +210,7 @@ HANDLERS: dict[str, Any] = {
     JobHeld.TYPE_CODE: held,
     JobHoldLifted.TYPE_CODE: hold_lifted,
     JobKillRequested.TYPE_CODE: kill_requested,
+    JobRunRequested.TYPE_CODE: run_requested,
     JobRequeueRequested.TYPE_CODE: requeue_requested,
     JobRequeued.TYPE_CODE: requeued,
     JobPended.TYPE_CODE: pended,

@@ -19,6 +19,7 @@ COMMANDS = {
     "job.held": "hold job",
     "job.hold_lifted": "lift hold",
     "job.kill_requested": "kill job",
+    "job.run_requested": "run job",
     "job.signal_requested": "signal job",
     "job.stop_requested": "stop job",
     "job.resume_requested": "resume job",

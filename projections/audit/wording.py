@@ -168,6 +168,9 @@ _WORDS: dict[type[Event], Callable[[Any], str]] = {
     jobs.JobHeld: lambda _: "held",
     jobs.JobHoldLifted: lambda _: "hold lifted",
     jobs.JobKillRequested: lambda e: "asked to end" + (" by force" if e.force else ""),
+    jobs.JobRunRequested: lambda e: (
+        "asked to start at once on " + " ".join(each.text() for each in e.hosts)
+    ),
     jobs.JobSignalRequested: lambda e: f"asked to get {e.signal.value}",
     jobs.JobSignalOrdered: lambda e: (
         f"worker {e.worker} ordered to send {e.signal.value} to attempt {e.attempt} "
@@ -264,7 +267,8 @@ def words(event: Event, host_name: HostName, *, is_private: bool = False) -> str
     if isinstance(event, jobs.JobDispatched):
         ahead = f", ahead of job {event.ahead_of}" if event.ahead_of else ""
         where = allocation_words(event.allocation, host_name)
-        return f"dispatched, attempt {event.attempt}: {where}{ahead}"
+        forced = ", as an operator asked" if event.is_forced else ""
+        return f"dispatched, attempt {event.attempt}: {where}{ahead}{forced}"
     if isinstance(event, jobs.JobStartPromised):
         return promise_words(event.reservation, host_name)
     if isinstance(event, refusals.CommandRefused):

@@ -220,7 +220,7 @@ class Preemption:
         is_wanted = other.kill_actor is None and other.stop_actor is None and not other.requeue_why
         if other.state is not JobState.RUN or is_ordered or not is_wanted:
             return False
-        if other.allocation is None or self._is_kept_by_kind(other):
+        if other.allocation is None or other.is_forced or self._is_kept_by_kind(other):
             return False
         return job.job_id not in other.spared_from and not self._is_protected(other)
 

@@ -16,7 +16,7 @@ from domain.events.jobs import Beside
 from domain.events.scheduler import PluginVersion
 from domain.groups import GroupSpec
 from domain.job_states import JobState
-from domain.jobs import JobSpec
+from domain.jobs import HostTasks, JobSpec
 from domain.limits import LimitSpec
 from domain.profiles import ProfileSpec
 from domain.projects import ProjectSpec
@@ -85,6 +85,8 @@ class JobRecord:
     no worker was ordered yet to send to this attempt; ``signalled`` those that one was, each the
     last of its name. ``kill_us`` is when the standing kill was ordered. ``orphan_us`` is since when
     it waits because its dependency can never become true, None when it doesn't.
+    ``forced_on`` is where an operator wants a pending job started, and ``is_forced`` says that one
+    had this attempt started.
     """
 
     number: int
@@ -149,6 +151,8 @@ class JobRecord:
     signalled: tuple[WantedSignal, ...] = ()
     kill_us: int = 0
     orphan_us: int | None = None
+    forced_on: tuple[HostTasks, ...] = ()
+    is_forced: bool = False
 
     @property
     def position(self) -> tuple[int, ...]:

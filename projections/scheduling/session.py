@@ -2,6 +2,8 @@
 One scheduling session: pick, place, pend. It reads like the specification.
 """
 
+# long: what a session does, in the order of the specification; how is in files of their own.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
@@ -16,6 +18,7 @@ from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged,
 from domain.ids import CLUSTER, REASONS, SESSION
 from domain.job_states import JobState
 from domain.reasons import NOTES, PendReason, ReasonCode
+from projections.scheduling.forcing import forced_fingerprint, place_forced
 from projections.scheduling.gathering import Gathering
 from projections.scheduling.id_ranges import ranges_of
 from projections.scheduling.orders import Orders
@@ -102,6 +105,8 @@ class Session:
             state.consider_put_back()
         if state.has_orders_to_give(now_us):
             Orders(state, self._decided, now_us).carry_out()
+        if state.forced:
+            self._start_forced()
         became_ready = self._check_readiness() if state.unchecked else []
         if state.keepers:
             self._preemption().end_idle_holds()
@@ -185,6 +190,18 @@ class Session:
         self._left -= 1
         made.append(record(stream, event, now_us, actor="", cause=self._cause))
 
+    def _start_forced(self) -> None:
+        """
+        Start jobs where operators want them, or record why that can't be.
+        """
+        for job in sorted(self._state.forced.values(), key=order_of):
+            outcome = place_forced(self._state, self._runner, job)
+            if isinstance(outcome, Placed):
+                self._dispatch(job, outcome.allocation, is_forced=True)
+            else:
+                fingerprint = forced_fingerprint(self._state, job)
+                self._pend(job, self._set_of(fingerprint, outcome, job))
+
     # -- readiness
 
     def _check_readiness(self) -> list[JobRecord]:
@@ -200,6 +217,8 @@ class Session:
         unchecked = sorted(state.unchecked.values(), key=order_of)
         state.unchecked = {}
         for job in unchecked:
+            if job.forced_on:
+                continue  # When it may start by itself is no question any more.
             # Known of every waiting job, ``may_open_by_taking`` looks through them quickly.
             state.request_of(job)
             reason = kept_back(state, job, self._now_us)
@@ -294,17 +313,7 @@ class Session:
             return False
         outcome, ahead_of = self._try(job, request, terms)
         if isinstance(outcome, Placed):
-            event = sure(
-                JobDispatched,
-                attempt=job.attempt + 1,
-                index=self._dispatches,
-                allocation=self._charged(job, outcome.allocation),
-                ahead_of=ahead_of,
-            )
-            self._dispatches += 1
-            self._decided(job.stream, event)
-            if self._tracer is not None:
-                self._tracer.dispatched(event.allocation)
+            self._dispatch(job, outcome.allocation, ahead_of)
             return True
         if terms.ahead_of:
             # It waits behind that job, as ``ListHeldBack`` says.
@@ -313,6 +322,25 @@ class Session:
             return False
         self._pend_for(job, outcome, proved)
         return False
+
+    def _dispatch(
+        self, job: JobRecord, found: Allocation, ahead_of: str = "", *, is_forced: bool = False
+    ) -> None:
+        """
+        Start a job where it was placed.
+        """
+        event = sure(
+            JobDispatched,
+            attempt=job.attempt + 1,
+            index=self._dispatches,
+            allocation=self._charged(job, found),
+            ahead_of=ahead_of,
+            is_forced=is_forced,
+        )
+        self._dispatches += 1
+        self._decided(job.stream, event)
+        if self._tracer is not None:
+            self._tracer.dispatched(event.allocation)
 
     def _pend_for(self, job: JobRecord, outcome: Pending, proved: int | None) -> None:
         """
@@ -458,6 +486,8 @@ class Session:
         """
         state = self._state
         found = outcome.reasons()
+        if job.forced_on:
+            return found, False
         if any(reason.hosts for reason in found) or all(each.code in NOTES for each in found):
             found = with_status(found, state)
         if outcome.has_failed:

@@ -113,7 +113,7 @@ class State(ShutHosts):
         Say whether the job may be tried in this session: it pends, and its queue is active and
         inside its windows.
         """
-        if job.state is not JobState.PEND or job.kill_actor is not None:
+        if job.state is not JobState.PEND or job.kill_actor is not None or job.forced_on:
             return False
         name = job.spec.queue
         return self.stored.queues[name].spec.is_active and self.windows_open.get(name, True)

@@ -48,7 +48,8 @@ class Watches(Moments):
     one considers them. ``run_windows_open`` says of each queue with run windows whether it is
     inside them. ``timers`` is a heap of (moment, job number, index, stream): an entry may
     be out of date, and is then passed over. ``kills``, ``requeues``, ``signals`` and ``demands``
-    hold jobs that the next session must end, put back, have signalled, stop or let go on.
+    hold jobs that the next session must end, put back, have signalled, stop or let go on;
+    ``forced`` pending ones that operators want started on certain hosts.
     ``over_limit`` holds jobs whose use must be compared with their limits. ``victims`` are live
     jobs that were stopped, or ordered to, for others; ``keepers`` pending ones for which hosts are
     held. ``promised`` are the pending jobs with a backfill reservation; ``gatherers`` those for
@@ -68,6 +69,7 @@ class Watches(Moments):
         self.kills: dict[str, JobRecord] = {}
         self.requeues: dict[str, JobRecord] = {}
         self.signals: dict[str, JobRecord] = {}
+        self.forced: dict[str, JobRecord] = {}
         self.demands: dict[str, JobRecord] = {}
         self.victims: dict[str, JobRecord] = {}
         self.keepers: dict[str, JobRecord] = {}
@@ -92,9 +94,7 @@ class Watches(Moments):
             self.watch_parents(job)
             self._index_kept(job)
             if job.state is JobState.PEND:
-                self.waiting += 1
-                self.check_readiness(job)
-                self.keep_back_still((job,))
+                self._index_pending(job)
             elif job.state is JobState.PSUSP:
                 self.set_waiting_timers(job)
             elif job.state in LIVE:
@@ -111,6 +111,14 @@ class Watches(Moments):
         for worker in self.stored.workers.values():
             if worker.unreachable_us is not None:
                 self.lost_hosts[worker.name] = worker
+
+    def _index_pending(self, job: JobRecord) -> None:
+        self.waiting += 1
+        if job.forced_on:
+            self.wait_for_hosts(job)
+            return
+        self.check_readiness(job)
+        self.keep_back_still((job,))
 
     def keep_back_still(self, jobs: Iterable[JobRecord]) -> None:
         """
@@ -166,6 +174,14 @@ class Watches(Moments):
             self.picker.on_job_push(job)
             return
         self.unchecked[job.stream] = job
+        self.set_waiting_timers(job)
+
+    def wait_for_hosts(self, job: JobRecord) -> None:
+        """
+        Have each session try to start a job where an operator wants it; no picker knows it.
+        """
+        self.forced[job.stream] = job
+        self.set_alternative_timers(job)
         self.set_waiting_timers(job)
 
     def time_alternatives_anew(self) -> None:

@@ -96,6 +96,27 @@ def test_a_program_gets_the_signal_that_its_user_sends(live, tmp_path):
     assert 2 == live.run("kill", "-s", "USR1", job_id).returncode
 
 
+def test_an_operator_starts_a_job_where_no_slot_is_free(live):
+    """
+    It runs beside the one that has the slot; what is wrong with the hosts is named.
+    """
+    first = live.submit("--shell", "exec sleep 60")
+    live.wait_state(first, "RUN")
+    job_id = live.submit("--shell", "exec sleep 60")
+    host = live.ask("hosts")["hosts"][0]["host"]
+
+    assert "must get 1 tasks together" in live.run("run", "-m", f"{host}*2", job_id).stderr
+    assert "-m" in live.run("run", "-m", f"{host}*x", job_id).stderr
+    done = live.run("run", "-m", f"1*{host}", job_id)
+
+    assert (0, f"Job {job_id} is to start at once.\n") == (done.returncode, done.stdout)
+    live.wait_state(job_id, "RUN")
+    assert "as an operator asked" in live.run("history", job_id).stdout
+    assert "RUN" == live.job(first)["state"]
+    live.run("kill", first, job_id)
+    live.wait_state(job_id, "EXIT")
+
+
 def test_a_job_that_will_not_end_is_ended_by_force(live, tmp_path):
     """
     It is over at once and the next one runs; its processes are ended when that is possible.

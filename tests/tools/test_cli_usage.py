@@ -17,7 +17,7 @@ from domain.errors import Conflict, Corrupt, Denied, NotFound, Refused, StoreUna
 from store.heads import head_of
 from store.log import EventLog
 from tests.replay.conftest import SMALL
-from tools.cli import main, submit
+from tools.cli import job_changes, main, submit
 from tools.cli.client import SOCKET_NAME, Client, NoScheduler, error_of
 
 DOCUMENT = Path(main.__file__).parent / "README.md"
@@ -471,3 +471,22 @@ def test_an_array_that_is_too_large_is_told_the_largest_index(capfd):
         status, _, told = _run(capfd, "submit", "-J", name, "--", "true")
         assert 2 == status
         assert "an index must be at most 999999" in told
+
+
+def test_hosts_are_named_with_their_tasks() -> None:
+    """
+    As LSF writes an allocation, as it takes one, and as people do.
+    """
+    assert [
+        {"host": "h1", "tasks": 2}, {"host": "h2", "tasks": 3}, {"host": "3", "tasks": 4},
+        {"host": "h-4.x"}, {"host": "5"},
+    ] == job_changes.parse_host_tasks("h1*2 h2#3 4*3 h-4.x 5")  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "h1*", "*2", "h1*x", "h1*2*3", "h1#-1", "h1*2#3", "#"])
+def test_hosts_that_are_none_are_refused(text: str) -> None:
+    """
+    The word that is wrong is named.
+    """
+    with pytest.raises(Refused, match="-m"):
+        job_changes.parse_host_tasks(text)

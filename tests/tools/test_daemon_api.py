@@ -317,6 +317,10 @@ def open_door(cluster: Cluster) -> Iterator[None]:
         folder.chmod(mode)
 
 
+BODIES: dict[str, object] = {"switch": {"queue": "normal"}, "signal": {"signal": "USR1"}}
+"""What must be in a body before anybody asks whose job it is."""
+
+
 @pytest.mark.needs_root
 @pytest.mark.usefixtures("open_door")
 def test_the_table_of_rights_holds_for_every_route(cluster: Cluster) -> None:
@@ -329,7 +333,7 @@ def test_the_table_of_rights_holds_for_every_route(cluster: Cluster) -> None:
         (
             method,
             path.replace("{job_id}", job_id).replace("{name}", "x"),
-            {"queue": "normal"} if path.endswith("/switch") else {},
+            BODIES.get(path.rpartition("/")[2], {}),
         )
         for method, path in RIGHTS
     ]

@@ -4,6 +4,7 @@ Change jobs that are there: requeue, switch, modify, and move among their equals
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,52 @@ def requeue(directory: Path, job_ids: tuple[str, ...], *, hold: bool, as_json: b
     """
     body: Json = {"hold": hold}
     change_jobs(directory, job_ids, "requeue", "is being put back", body=body, as_json=as_json)
+
+
+@click.command(epilog="""
+\b
+Examples:
+  xce run -m h1 12               all its tasks on h1
+  xce run -m "h1*2 h2" 12        two on h1, where it begins, and one on h2
+It goes before all others, past limits, windows, dependencies, closed hosts and free slots; only
+what it reserves, such as memory, must be there. Until it is, the job waits: xce why 12 tells.
+""")
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@click.option("-m", "hosts", required=True, metavar="HOSTS",
+              help='Where: names with the tasks of each, such as "h1*2 h2".')
+@dir_option
+@json_option
+def run(directory: Path, job_ids: tuple[str, ...], hosts: str, *, as_json: bool) -> None:
+    """
+    Start pending jobs at once on named hosts, for operators.
+    """
+    body: Json = {"hosts": parse_host_tasks(hosts)}
+    change_jobs(directory, job_ids, "run", "is to start at once", body=body, as_json=as_json)
+
+
+COUNTED_HOST = re.compile(
+    r"(?P<before>[0-9]+)[*](?P<after>[^*#]+)|(?P<name>[^*#]+)(?:[*#](?P<count>[0-9]+))?"
+)
+
+
+def parse_host_tasks(text: str) -> list[Json]:
+    """
+    Return hosts with their tasks: "h1*2", LSF's "h1#2" and "2*h1" all say two on h1.
+
+    Raises:
+        Refused: There is none, or a count isn't one.
+    """
+    found: list[Json] = []
+    for word in text.split():
+        told = COUNTED_HOST.fullmatch(word)
+        if told is None:
+            rule = 'must be names of hosts with their tasks, such as "h1*2 h2"'
+            raise Refused("-m", rule, word)
+        name, count = told["name"] or told["after"], told["count"] or told["before"]
+        found.append({"host": name, **({"tasks": int(count)} if count else {})})
+    if not found:
+        raise Refused("-m", "must name a host", text)
+    return found
 
 
 @click.command(epilog="""

@@ -44,6 +44,7 @@ COMMANDS = {
     "kill": Entry("tools.cli.jobs:kill", "End jobs, pending or running."),
     "stop": Entry("tools.cli.jobs:stop", "Keep pending jobs back, suspend started ones."),
     "resume": Entry("tools.cli.jobs:resume", "Let jobs that were stopped go on."),
+    "run": Entry("tools.cli.job_changes:run", "Start pending jobs at once on named hosts."),
     "requeue": Entry("tools.cli.job_changes:requeue", "Put started jobs back to pending."),
     "switch": Entry("tools.cli.job_changes:switch", "Move jobs to another queue."),
     "modify": Entry("tools.cli.job_changes:modify", "Change what jobs ask for."),

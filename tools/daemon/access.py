@@ -60,6 +60,7 @@ RIGHTS: dict[tuple[str, str], Right] = {
     ("GET", "/v1/jobs/{job_id}/history"): Right.USER,
     ("POST", "/v1/jobs/{job_id}/kill"): Right.JOB_OWNER,
     ("POST", "/v1/jobs/{job_id}/signal"): Right.JOB_OWNER,
+    ("POST", "/v1/jobs/{job_id}/run"): Right.OPERATOR,
     ("POST", "/v1/jobs/{job_id}/hold"): Right.JOB_OWNER,
     ("POST", "/v1/jobs/{job_id}/lift"): Right.JOB_OWNER,
     ("POST", "/v1/jobs/{job_id}/stop"): Right.JOB_OWNER,

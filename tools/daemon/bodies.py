@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from domain.amounts import Count, TimeUs
 from domain.arrays import ArraySpec
 from domain.broken_rules import refused_of
-from domain.commands import SubmitJob
+from domain.commands import SubmitJob, WantedHost
 from domain.errors import Denied, Refused
 from domain.event import Value
 from domain.ids import NAME_PATTERN, Name
@@ -147,6 +147,14 @@ class SignalRequest(Value):
     """
 
     signal: Annotated[str, StringConstraints(min_length=1, max_length=16)]
+
+
+class RunRequest(Value):
+    """
+    Ask to start a pending job on hosts, each with so many tasks.
+    """
+
+    hosts: Annotated[tuple[WantedHost, ...], Field(min_length=1)]
 
 
 class RequeueRequest(Value):

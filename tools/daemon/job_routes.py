@@ -19,6 +19,7 @@ from domain.commands import (
     MoveJob,
     RequeueJob,
     ResumeJob,
+    RunJob,
     SignalJob,
     StopJob,
     SwitchJob,
@@ -39,6 +40,7 @@ from tools.daemon.bodies import (
     KillRequest,
     ModifyRequest,
     RequeueRequest,
+    RunRequest,
     SignalRequest,
     SwitchRequest,
     submit_command,
@@ -258,6 +260,16 @@ async def signal(api: Api, http: HttpRequest, caller: Caller) -> Reply:
     name = parse_signal((await api.parsed(http, SignalRequest)).signal)
     return await _changed(
         api, http, caller, "SignalJob", lambda job_id, _: SignalJob(job_id=job_id, signal=name)
+    )
+
+
+async def run(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+    """
+    Start a pending job on the hosts named, whatever else is against it.
+    """
+    hosts = (await api.parsed(http, RunRequest)).hosts
+    return await _changed(
+        api, http, caller, "RunJob", lambda job_id, _: RunJob(job_id=job_id, hosts=hosts)
     )
 
 

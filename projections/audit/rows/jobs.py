@@ -104,6 +104,8 @@ class JobRow:
     kill_requested_us: Annotated[int | None, "When that was"] = None
     signal_requested: Annotated[str, "Signal last asked for, such as SIGUSR1; empty for none"] = ""
     signal_requested_by: Annotated[str | None, "Who asked for that signal"] = None
+    run_requested_on: Annotated[str, "Where an operator last wanted it started: 2*h1 h2"] = ""
+    run_requested_by: Annotated[str | None, "Who that was"] = None
     reason_set: Annotated[int | None, "Reason set that it is in, or was last in"] = None
     requeue_requested_by: Annotated[str | None, "Who wants it back to pending"] = None
     place: Annotated[int, "Its place among its equals, 0 unless it was moved; lower ones first"] = 0
@@ -159,7 +161,7 @@ class JobStateRow:
     "attempts",
     key="job_id attempt",
     fixed="dispatch_position dispatch_us session session_index tasks "
-    "host_count hosts first_host allocator alternative is_exclusive shared ahead_of",
+    "host_count hosts first_host allocator alternative is_exclusive shared ahead_of is_forced",
     indexes=(Index(("dispatch_position",)),),
 )
 @dataclass(slots=True)
@@ -183,6 +185,7 @@ class AttemptRow:
     is_exclusive: Annotated[int, "1 when its hosts take nothing else meanwhile"]
     shared: Annotated[str, "Amounts that count for the whole cluster, as a JSON object"]
     ahead_of: Annotated[str, "Job with a promised start that it overtook; empty when none"]
+    is_forced: Annotated[int, "1 when an operator had it started on hosts that they named"]
     start_us: Annotated[int | None, "When a worker started it"] = None
     pid: Annotated[int | None, "Its first process"] = None
     process_group: Annotated[int | None, "Its process group"] = None

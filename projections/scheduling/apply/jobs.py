@@ -24,6 +24,7 @@ from domain.events.jobs import (
     JobPended,
     JobRequeued,
     JobRequeueRequested,
+    JobRunRequested,
     JobStarted,
     JobStartPromised,
     JobSubmitted,
@@ -112,6 +113,9 @@ def _stop_waiting(state: State, job: JobRecord, now_us: int) -> None:
         state.waiting -= 1
     state.leave_set(job, now_us)
     job.orphan_us = None
+    if job.forced_on:
+        job.forced_on = ()
+        del state.forced[job.stream]
     if job.keeps is not None:
         drop_kept(state, job)
     if job.promise is not None:
@@ -190,6 +194,7 @@ def dispatched(state: State, stamped: Stamped, event: JobDispatched) -> None:
     job.session_number = state.stored.session_number
     job.session_index = event.index
     job.ahead_of = event.ahead_of
+    job.is_forced = event.is_forced
     job.gave_up_us = None
     job.dispatch_us = now_us
     job.start_us = None
@@ -197,9 +202,24 @@ def dispatched(state: State, stamped: Stamped, event: JobDispatched) -> None:
         job.borrows = borrowed(state, job)
     state.live[stamped.stream] = job
     state.capacity.take(event.allocation)
+    if event.is_forced:
+        # Its hosts may be oversubscribed from now on.
+        state.capacity.settle_all()
     state.pace_hosts(event.allocation, now_us)
     state.limits.charge(job)
     state.set_run_timers(job)
+
+
+def run_requested(state: State, stamped: Stamped, event: JobRunRequested) -> None:
+    """
+    Remember where an operator wants a pending job started; nobody else considers it meanwhile.
+    """
+    job = state.stored.jobs[stamped.stream]
+    _stop_waiting(state, job, stamped.time_us)
+    job.fresh = "JOB_MODIFY"
+    job.forced_on = event.hosts
+    state.waiting += 1
+    state.wait_for_hosts(job)
 
 
 def start_promised(state: State, stamped: Stamped, event: JobStartPromised) -> None:
@@ -316,6 +336,7 @@ def _leave_hosts(state: State, job: JobRecord, now_us: int) -> None:
     if job.signals_wanted:
         del state.signals[job.stream]
     job.signals_wanted = job.signalled = ()
+    job.is_forced = False
     if job.actual:
         job.actual = {}
     job.suspend_order = job.resume_order = 0
@@ -482,6 +503,7 @@ APPLY: Final[dict[Any, Any]] = {
     JobPended: pended,
     JobDispatched: dispatched,
     JobStarted: started,
+    JobRunRequested: run_requested,
     JobStartPromised: start_promised,
     JobFinished: finished,
     JobCouldNotStart: could_not_start,

@@ -14,6 +14,7 @@ from domain.commands.jobs import (
     MoveJob,
     RequeueJob,
     ResumeJob,
+    RunJob,
     SignalJob,
     StopJob,
     SubmitJob,
@@ -31,6 +32,7 @@ from domain.events.jobs import (
     JobMoved,
     JobRequeueRequested,
     JobResumeRequested,
+    JobRunRequested,
     JobSignalRequested,
     JobStopRequested,
     JobSubmitted,
@@ -38,7 +40,7 @@ from domain.events.jobs import (
 )
 from domain.ids import job_stream_of
 from domain.job_states import ENDED, LIVE, JobState, state_after
-from domain.jobs import JobSpec, Program
+from domain.jobs import HostTasks, JobSpec, Program
 from domain.resreq import EMPTY
 from domain.resreq.merge import terms_of
 from projections.scheduling.handle.allowed import check_hosts_of_queue, check_policies
@@ -101,7 +103,10 @@ def _check_hosts(state: State, spec: JobSpec) -> None:
     """
     Refuse hosts that nobody knows, and one asked for twice.
     """
-    names = [choice.host for choice in spec.hosts]
+    _check_names(state, [choice.host for choice in spec.hosts])
+
+
+def _check_names(state: State, names: list[str]) -> None:
     unknown = next((name for name in names if name not in state.stored.workers), None)
     if unknown is not None:
         raise Refused("hosts", "must name workers that have joined", unknown)
@@ -197,6 +202,43 @@ def kill(state: State, command: KillJob, actor: str) -> NewEvents:
     if job.kill_actor is not None and (job.kill_forced or not command.force):
         return []
     return [(job.stream, JobKillRequested(force=command.force))]
+
+
+def run(state: State, command: RunJob, actor: str) -> NewEvents:
+    """
+    Ask to start a pending job on hosts that must be there, with as many tasks as it may have.
+    """
+    job = state.job(command.job_id)
+    if job.state is not JobState.PEND or job.kill_actor is not None:
+        rule = "must be pending to be started on hosts"
+        raise Refused("job_id", rule, f"{job.job_id} is {job.state.value}")
+    _check_names(state, [each.host for each in command.hosts])
+    for each in command.hosts:
+        worker = state.worker(each.host)
+        if worker.left or worker.is_silent:
+            raise Refused("hosts", "must be reached", each.host)
+    hosts = _with_tasks(command, state.effective(job))
+    return [] if hosts == job.forced_on else [(job.stream, JobRunRequested(hosts=hosts))]
+
+
+def _with_tasks(command: RunJob, spec: JobSpec) -> tuple[HostTasks, ...]:
+    """
+    Return how many tasks each host gets: one where that isn't said, but all that are left on the
+    only such host.
+    """
+    open_ones = [each for each in command.hosts if each.tasks is None]
+    said = sum(each.tasks or 0 for each in command.hosts)
+    rest = max(1, spec.tasks_min - said) if len(open_ones) == 1 else 1
+    hosts = tuple(
+        HostTasks(host=each.host, tasks=rest if each.tasks is None else each.tasks)
+        for each in command.hosts
+    )
+    tasks = sum(each.tasks for each in hosts)
+    if not spec.tasks_min <= tasks <= spec.tasks_max:
+        least, most = spec.tasks_min, spec.tasks_max
+        span = f"{least}" if least == most else f"{least} to {most}"
+        raise Refused("hosts", f"must get {span} tasks together", tasks)
+    return hosts
 
 
 def signal(state: State, command: SignalJob, actor: str) -> NewEvents:
@@ -416,6 +458,7 @@ HANDLE: Final[dict[Any, Any]] = {
     SignalJob: signal,
     StopJob: stop,
     ResumeJob: resume,
+    RunJob: run,
     RequeueJob: requeue,
     SwitchJob: switch,
     MoveJob: move,

@@ -14,7 +14,7 @@ from domain.amounts import Amount
 from domain.event import Event, event_class, event_classes
 from domain.events import jobs, log, queues, refusals, resources, scheduler, session, workers
 from domain.events.workers import JobUsage
-from domain.jobs import JobSpec
+from domain.jobs import HostTasks, JobSpec
 from domain.limits import LimitAmount
 from domain.queues import QueueSpec
 from domain.reservations import BackfillReservation, KeptRun
@@ -57,6 +57,7 @@ EXAMPLES: dict[str, tuple[str, Event]] = {
         (WAITS, pended(1)),
         (WAITS, dispatched(1)),
         (RUNS, jobs.JobKillOrdered(**ORDER, why="TERM_OWNER")),
+        (WAITS, jobs.JobRunRequested(hosts=(HostTasks(host="h1", tasks=2),))),
         (RUNS, jobs.JobSignalRequested(signal=SignalName.USR1)),
         (RUNS, jobs.JobSignalOrdered(**ORDER, signal=SignalName.USR1)),
         (WAITS, jobs.JobEnded(why="TERM_OWNER")),

@@ -38,7 +38,7 @@ from domain.windows import parse_windows
 from domain.workers import HostSettings
 from projections.scheduling.core import Core
 from projections.scheduling.derived import CACHES, CAPACITY_CACHES, derived
-from projections.scheduling.records import StoredState
+from projections.scheduling.records import JobRecord, StoredState
 from projections.scheduling.snapshot import load_state
 from projections.scheduling.state import State
 from projections.scheduling.watches import order_of
@@ -99,6 +99,7 @@ STEPS = st.lists(
             st.sampled_from([30, 40]),
         ),
         st.tuples(st.just("kill"), st.integers(0, 50), st.booleans()),
+        st.tuples(st.just("run"), st.integers(0, 50), st.integers(0, 4)),
         st.tuples(st.just("signal"), st.integers(0, 50), st.sampled_from(SignalName)),
         st.tuples(st.just("hold"), st.integers(0, 50)),
         st.tuples(st.just("lift"), st.integers(0, 50)),
@@ -236,6 +237,8 @@ def _play(scenario: Scenario, step: tuple[Any, ...]) -> None:  # noqa: C901, PLR
                 scenario.finish(job.job_id)
         elif kind == "kill":
             scenario.command(KillJob(job_id=job.job_id, force=bool(values[1:] and values[1])))
+        elif kind == "run":
+            _run(scenario, job, values[1])
         elif kind == "signal":
             scenario.signal(job.job_id, values[1])
         elif kind == "end":
@@ -252,6 +255,17 @@ def _play(scenario: Scenario, step: tuple[Any, ...]) -> None:  # noqa: C901, PLR
                 getattr(scenario, kind)(job.job_id)
         else:
             getattr(scenario, kind)(job.job_id)
+
+
+def _run(scenario: Scenario, job: JobRecord, place: int) -> None:
+    """
+    Have a job started on one host or on two, which may have no room.
+    """
+    hosts = scenario.state.hosts
+    names = [hosts[(place + more) % len(hosts)].name for more in range(2)] if hosts else []
+    names = names[: 1 + (job.spec.tasks_min > 1 and len(hosts) > 1)]
+    if names:
+        scenario.run(job.job_id, f"{names[0]}*{job.spec.tasks_min - len(names) + 1}", *names[1:])
 
 
 def _bound_load(
@@ -308,6 +322,10 @@ def invariants(state: State) -> None:
     for job in state.victims.values():
         assert job.allocation is not None
         for number, tasks, _ in job.allocation.shares() if job.is_aside else ():
+            used[number] -= tasks
+    for job in state.live.values():
+        # An operator may put as many on a host as they like.
+        for number, tasks, _ in job.allocation.shares() if job.is_forced and job.allocation else ():
             used[number] -= tasks
     assert (used <= capacity.slots).all()
 

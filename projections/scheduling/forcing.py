@@ -1,0 +1,123 @@
+"""
+Start jobs on hosts that an operator named (LSF's brun).
+
+What is policy doesn't count: order, begin times and dependencies, queues that are inactive or shut,
+limits and quotas, selects, closed and locked hosts, free slots. What is a fact does: the hosts are
+reached, no exclusive job is on them, and the amounts and units that the job reserves are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from domain.errors import InvariantBroken
+from domain.jobs import HostChoice
+from domain.reasons import PendReason, ReasonCode
+from projections.scheduling.capacity import Column
+from projections.scheduling.placement.failures import failed_outcome
+from projections.scheduling.placement.ground import Ground
+from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
+from projections.scheduling.placement.shortages import spans_of
+from projections.scheduling.records import JobRecord
+from projections.scheduling.request import Branch, Part, Request
+from projections.scheduling.state import State
+
+CHAIN: Final = ("fill",)
+"""The hosts' tasks are given, so there is one way to fill them."""
+
+
+def place_forced(state: State, runner: PlacementRunner, job: JobRecord) -> Placed | Pending:
+    """
+    Try to place a job where an operator wants it.
+    """
+    tasks = {state.worker(each.host).number: each.tasks for each in job.forced_on}
+    barred = tuple(_barred(state, list(tasks)))
+    if barred:
+        return Pending(tuple((each.code, each.hosts) for each in barred), lambda: barred)
+    ground = Ground(state.capacity)
+    ground.takes = np.zeros(state.capacity.hosts, np.bool_)
+    ground.usable = np.zeros(state.capacity.hosts, np.int64)
+    for number, count in tasks.items():
+        ground.takes[number], ground.usable[number] = True, count
+    request = _freed(state.request_of(job), job, sum(tasks.values()))
+    try:
+        return runner.place_on(ground, request, CHAIN)
+    except InvariantBroken:
+        raise
+    except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
+        return failed_outcome(failure)
+
+
+def forced_fingerprint(state: State, job: JobRecord) -> str:
+    """
+    Return what the outcome depends on, in canonical words.
+    """
+    where = ",".join(each.text() for each in job.forced_on)
+    return f"{state.request_of(job).fingerprint} forced={where}"
+
+
+def _barred(state: State, numbers: list[int]) -> Iterator[PendReason]:
+    """
+    Yield why hosts can take no job at all, whoever says so.
+    """
+    causes = {
+        ReasonCode.LOAD_UNAVAIL: [n for n in numbers if state.hosts[n].left],
+        ReasonCode.SBD_UNREACH: [
+            n for n in numbers if state.hosts[n].is_silent and not state.hosts[n].left
+        ],
+        ReasonCode.HOST_EXCLUSIVE: [n for n in numbers if state.capacity.exclusive[n]],
+    }
+    nothing: Column = np.zeros(state.capacity.hosts, np.int64)
+    for code, hosts in causes.items():
+        if hosts:
+            found = np.array(sorted(hosts), np.int64)
+            yield PendReason(code=code, hosts=spans_of(found, nothing))
+
+
+def _freed(request: Request, job: JobRecord, tasks: int) -> Request:
+    """
+    Return a request for exactly so many tasks without all that an operator may pass over.
+    """
+    branches = tuple(
+        _freed_branch(branch, tasks) for branch in request.branches[: request.open_branches]
+    )
+    wishes = range(len(job.forced_on), 0, -1)
+    return replace(
+        request,
+        branches=branches,
+        open_branches=len(branches),
+        asked=tuple(
+            HostChoice(host=each.host, preference=wish)
+            for each, wish in zip(job.forced_on, wishes, strict=True)
+        ),
+        excluded_hosts=(),
+        hosts_max=None,
+        is_bare=False,
+        queue_hosts=None,
+        budgets=(),
+    )
+
+
+def _freed_branch(branch: Branch, tasks: int) -> Branch:
+    parts = tuple(map(_freed_part, branch.parts))
+    if len(parts) == 1:
+        parts = (replace(parts[0], tasks_min=tasks, tasks_max=tasks),)
+    return replace(branch, parts=parts, same=())
+
+
+def _freed_part(part: Part) -> Part:
+    return replace(
+        part,
+        usages=tuple(replace(usage, thresholds=()) for usage in part.usages),
+        conditions=(),
+        loads=(),
+        span=None,
+        order=(),
+        same=(),
+        budgets=(),
+        bounds=(),
+    )

@@ -184,8 +184,9 @@ def _with_queue(spec: JobSpec, queue: QueueSpec) -> JobSpec:
     if queue.bounds_tasks:
         least, most = _tasks(spec, queue)
         changes.update(tasks_min=least, tasks_max=most)
-    if spec.run_limit_us is None and queue.run_limit_default_us is not None:
-        changes["run_limit_us"] = queue.run_limit_default_us
+    usual = queue.run_limit_usual_us
+    if spec.run_limit_us is None and usual is not None:
+        changes["run_limit_us"] = usual
     if queue.exits is not None:
         changes["exits"] = _exits(spec.exits, queue.exits, Mark.DEFAULT)
     if spec.rerunnable is None and queue.rerunnable:

@@ -64,7 +64,7 @@ class QueueSpec(Value):
         dispatch_windows: Outside of them nothing starts; None for always.
         ignore_deadline: Start jobs that couldn't end before the run windows close.
         run_limit_max_us: A job that asks for a longer run limit is refused.
-        run_limit_default_us: The run limit of a job that names none.
+        run_limit_default_us: The run limit of a job that names none; else ``run_limit_max_us``.
         exits: What exit values mean for jobs without rules of their own.
         rerunnable: Whether jobs start anew when their host is lost, unless they say otherwise.
         limits: How many slots and jobs may be in use at a time.
@@ -164,6 +164,15 @@ class QueueSpec(Value):
         return any(bound is not None for bound in bounds)
 
     @property
+    def run_limit_usual_us(self) -> TimeUs | None:
+        """
+        Return the run limit of a job that names none: the default, else the longest there is, which
+        nobody escapes by saying nothing.
+        """
+        default = self.run_limit_default_us
+        return self.run_limit_max_us if default is None else default
+
+    @property
     def has_ceilings(self) -> bool:
         """
         Say whether there is something that it never allows a job.
@@ -183,7 +192,7 @@ class QueueSpec(Value):
         """
         return (
             self.bounds_tasks
-            or self.run_limit_default_us is not None
+            or self.run_limit_usual_us is not None
             or self.exits is not None
             or self.rerunnable
             or self.job_limits_default is not None

@@ -179,7 +179,10 @@ def _holds_in_queue(found: Definitions, name: str, spec: QueueSpec) -> Iterator[
         ("run_windows", spec.run_windows, "always open"),
         ("dispatch_windows", spec.dispatch_windows, "always open"),
         ("run_limit_max_us", spec.run_limit_max_us, "any"),
-        ("run_limit_default_us", spec.run_limit_default_us, "no limit"),
+        (
+            "run_limit_default_us", spec.run_limit_default_us,
+            "no limit" if spec.run_limit_max_us is None else "the longest, run_limit_max_us",
+        ),
         ("limits", spec.limits, "any count of slots and jobs"),
         ("tasks_min", spec.tasks_min, "1"),
         ("tasks_max", spec.tasks_max, str(TASKS_MAX)),

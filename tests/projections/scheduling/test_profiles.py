@@ -47,6 +47,33 @@ def test_a_default_holds_where_the_job_says_nothing(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize(
+    ("most", "usual", "own", "holds"),
+    [
+        (None, None, None, None), (None, 20, None, 20), (60, None, None, 60), (60, 20, None, 20),
+        (60, 20, 40, 40), (60, None, 40, 40), (None, 20, 40, 40),
+    ],
+)  # fmt: skip
+def test_a_job_that_names_no_run_limit_has_its_queues(
+    scenario: Scenario, most: int | None, usual: int | None, own: int | None, holds: int | None
+) -> None:
+    """
+    The default, else the longest: nobody gets past a queue's run limit by naming none.
+    """
+    given = {"run_limit_max_us": most, "run_limit_default_us": usual}
+    seconds = {name: each and each * SECOND_US for name, each in given.items()}
+    queue(scenario, **{name: each for name, each in seconds.items() if each is not None})
+    scenario.hosts("h1")
+    scenario.submit("A", run_limit_us=own and own * SECOND_US)
+    scenario.session()
+    assert (holds and holds * SECOND_US) == scenario.state.run_limit_us(scenario.job("A"))
+
+    scenario.pass_time(3_600)
+
+    ended = ["A kill ordered on h1: TERM_RUNLIMIT"] if holds else []
+    assert ended == scenario.session()
+
+
+@pytest.mark.parametrize(
     ("theirs", "own", "field"),
     [
         ({"tasks_min": 2, "tasks_mark": Mark.FIXED}, {"tasks_min": 3, "tasks_max": 3}, "tasks"),

@@ -32,6 +32,7 @@ GPU_MODEL = "gpu_model"
 MILLI_KIB_PER_MIB = 1024 * 1000
 WHOLE_GPU = 1000
 STATUS = {"Succeeded": COMPLETED, "Running": COMPLETED, "Failed": FAILED, "Pending": CANCELLED}
+WITHOUT_TIMES = "pod without recorded times"
 
 
 def read_openb_pods(path: Path, *, unrecorded_run_s: int | None = None) -> Workload:
@@ -102,7 +103,7 @@ def _times(
     Return when a pod was submitted and how long it ran; UNKNOWN when it never did.
     """
     if "creation_time" not in row:
-        gathering.note("pod without recorded times")
+        gathering.note(WITHOUT_TIMES)
         return 0, UNKNOWN if unrecorded_run_s is None else unrecorded_run_s
     submit_s = _whole(row, "creation_time")
     if not row["scheduled_time"]:

@@ -251,3 +251,29 @@ def test_the_help_text_names_every_picker_that_is_built_in():
 
     assert all(f" {one().name} (" in shown for one in BUILT_IN_PICKERS)
     assert "be greedy: a job that can't be placed holds nobody back" in shown
+
+
+def test_a_cluster_that_lies_beside_a_workload_is_named(capfd, tmp_path):
+    """
+    Alea's files come in pairs; the second one's name is the first's with an end.
+    """
+    (tmp_path / "a.swf").write_text("1 0 -1 10 1 -1 -1 1 10 -1 1 1 1 1 1 1 -1 -1\n")
+    beside = tmp_path / "a.swf.machines"
+    beside.write_text("0\tfast\t1\t4\t1\t1024\n")
+
+    assert 2 == main.run(["simulate", str(tmp_path / "a.swf")])
+    assert f"Beside it lies one: --cluster {beside}" in capfd.readouterr().err
+    assert 2 == main.run(["simulate", str(beside)])
+    assert "It is a cluster: give it by --cluster" in capfd.readouterr().err
+
+
+def test_that_nothing_could_be_simulated_is_said_with_what_to_do(capfd, tmp_path):
+    """
+    Figures of no job read as if all had gone well.
+    """
+    pods = tmp_path / "pods.csv"
+    pods.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np1,1000,10,0,0\n")
+
+    assert 0 == main.run(["simulate", str(pods), "--cluster", "1x4", "--no-progress"])
+    told = capfd.readouterr().err
+    assert "there is no job to simulate; --run-time SECONDS" in told

@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, final
@@ -120,15 +120,40 @@ def simulate(  # noqa: PLR0913 - each is an option of the command
     shown = sys.stderr.isatty() if progress is None else progress
     adjustments = Adjustments(estimates, parse_load(load), seed)
     changes = Changes(settings=tuple(map(parse_setting, settings)))
-    workload = read_workload(file, adjustments, unrecorded_run_s=unrecorded_run_s)
-    with _place(kept) as place:
-        run = simulated(workload, cluster, picker, place, changes=changes, shown=shown)
+    with _helped(file, cluster):
+        workload = read_workload(file, adjustments, unrecorded_run_s=unrecorded_run_s)
+        with _place(kept) as place:
+            run = simulated(workload, cluster, picker, place, changes=changes, shown=shown)
     if as_json:
         say_json({**run.plain(), "log": None if kept is None else str(kept)})
         return
     _show(run)
     if kept is not None:
         say(f"The log is in {kept}: xce replay verify {kept}")
+
+
+@contextmanager
+def _helped(file: Path, cluster: str | None) -> Iterator[None]:
+    """
+    Say of a refusal what to give: the cluster that lies beside the workload, or the workload where
+    a cluster was given in its place.
+    """
+    from domain.errors import Refused
+    from replay.cluster_file import read_cluster_file
+    from replay.cluster_spec import OPTION
+
+    try:
+        yield
+    except Refused as error:
+        beside = [file.with_name(file.name + ".machines"), file.with_name("slurm.conf")]
+        found = next((one for one in beside if one.is_file()), None)
+        if error.field == OPTION and cluster is None and found is not None:
+            error.hint = f"Beside it lies one: {OPTION} {found}."
+        elif error.field == "workload" and file.is_file():
+            with suppress(Refused):
+                read_cluster_file(file)
+                error.hint = f"It is a cluster: give it by {OPTION}, and the workload as FILE."
+        raise
 
 
 @contextmanager
@@ -306,6 +331,12 @@ def _show(run: Run) -> None:
         note(f"xce: {counted(run.never_placed(), 'job')} never placed, and not in these figures")
     for name, count in run.workload.notes:
         note(f"xce: {name}: {count:,}")
+    if not figures.job_count:
+        from replay.workloads.openb import WITHOUT_TIMES
+
+        untimed = any(name == WITHOUT_TIMES for name, _ in run.workload.notes)
+        how = "; --run-time SECONDS gives those a run time that have none" if untimed else ""
+        note(f"xce: there is no job to simulate{how}")
     for line in run.workload.malformed_lines:
         note(f"xce: line {line.line_number} is left out: {line.rule}")
     makespan_us = figures.makespan_us

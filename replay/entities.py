@@ -21,6 +21,8 @@ from domain.errors import NotFound, Refused
 from domain.ids import JOB_ID_PATTERN, job_stream
 from domain.plain import to_json
 from domain.reasons import show_grouped
+from domain.resreq.render import render
+from domain.resreq.syntax import Requirement
 from projections.scheduling.core import Core
 from projections.scheduling.records import JobRecord, WorkerRecord
 from replay.moments import show_utc
@@ -209,20 +211,30 @@ def stream_of(text: str) -> str:
     return f"worker:{name}" if kind == "host" else text
 
 
-def without_environments(value: Any) -> Any:
+def for_people(value: Any) -> Any:
     """
-    Return plain data as people are shown it: of a job's environment how many variables it has.
+    Return plain data as people read it: requirements as they are written, and environments as the
+    count of their variables.
+
     Their values may be passwords, and so many that nobody finds the rest.
     """
     if isinstance(value, list):
-        return [without_environments(one) for one in value]
+        return [for_people(one) for one in value]
     if not isinstance(value, dict):
         return value
-    return {
-        key: _count_of(inner) if key == "env" and isinstance(inner, list) and inner
-        else without_environments(inner)
-        for key, inner in value.items()
-    }
+    return {key: _for_people(key, inner) for key, inner in value.items()}
+
+
+def _for_people(key: str, inner: Any) -> Any:
+    if key == "env" and isinstance(inner, list) and inner:
+        return _count_of(inner)
+    if key in _PARSED and isinstance(inner, dict):
+        return render(Requirement.model_validate_json(json.dumps(inner)))
+    return for_people(inner)
+
+
+_PARSED: Final = ("requirement", "stop_when", "resume_when")
+"""Fields that hold a requirement worked out from a text, or from a workload that has no text."""
 
 
 def _count_of(variables: list[Any]) -> str:
@@ -233,7 +245,7 @@ def show_event(envelope: Envelope) -> str:
     """
     Return an event on one line: position, time, stream, kind, and every field that has no default.
     """
-    fields = without_environments(json.loads(envelope.event.model_dump_json(exclude_defaults=True)))
+    fields = for_people(json.loads(envelope.event.model_dump_json(exclude_defaults=True)))
     shown = " ".join(
         f"{name}={value if isinstance(value, str) else json.dumps(value)}"
         for name, value in fields.items()
@@ -264,7 +276,7 @@ def change_lines(change: Change) -> list[str]:
     if ".env[" in change.path:
         return [f"{change.path}: (not shown) -> (not shown)"]
     texts = [
-        "(absent)" if text is None else json.dumps(without_environments(json.loads(text)))
+        "(absent)" if text is None else json.dumps(for_people(json.loads(text)))
         for text in (change.before, change.after)
     ]
     line = f"{change.path}: {texts[0]} -> {texts[1]}"
@@ -276,7 +288,7 @@ def change_lines(change: Change) -> list[str]:
                                      zip(("before", "after "), texts, strict=True))]  # fmt: skip
     has_come = change.before in nothing
     whole_text = (change.after if has_come else change.before) or "{}"
-    fields = flat(without_environments(json.loads(whole_text)))
+    fields = flat(for_people(json.loads(whole_text)))
     words = (f"{path} {value}" for path, value in fields if value not in ("0", "False"))
     told = textwrap.wrap(", ".join(words), LINE_MAX, break_on_hyphens=False)
     more = [] if len(told) <= LINES_MAX else ["..."]

@@ -28,9 +28,9 @@ from replay.entities import (
     changes,
     digest_of,
     entity,
+    for_people,
     plain,
     whole,
-    without_environments,
 )
 from replay.moments import parse_moment, position_of
 
@@ -222,7 +222,7 @@ class Commands:
             return printable(str(value))
         if isinstance(value, list | tuple):
             return printable(", ".join(map(str, value))) or "none"
-        return printable(str(without_environments(plain(value))))
+        return printable(str(for_people(plain(value))))
 
     # -- where to stop and what to watch
 

@@ -17,11 +17,11 @@ from projections.scheduling.records import JobRecord
 from replay.debugger.breakpoints import Breakpoint
 from replay.entities import (
     accounts_of,
+    for_people,
     hosts_of,
     job_counts,
     reasons_of,
     show_event,
-    without_environments,
 )
 from replay.moments import US, show_utc
 
@@ -223,7 +223,7 @@ def plain_lines(value: Any, units: Units, path: str = "") -> Iterator[str]:
     Yield every value of plain data by its path; empty ones are left out.
     """
     if isinstance(value, dict):
-        for key, inner in without_environments(value).items():
+        for key, inner in for_people(value).items():
             yield from plain_lines(inner, units, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
         for index, inner in enumerate(value):

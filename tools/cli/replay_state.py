@@ -158,14 +158,14 @@ def _say_place(found: Moment) -> None:
 
 
 def _show_entity(found: Moment, text: str, *, as_json: bool) -> None:
-    from replay.entities import entity, flat, without_environments
+    from replay.entities import entity, flat, for_people
 
     shown = entity(found.core, text)
     if as_json:
         say_json({**_place(found), "entity": text, "state": shown})
         return
     _say_place(found)
-    for path, value in flat(without_environments(shown)):
+    for path, value in flat(for_people(shown)):
         say(f"  {path:<28} {value}")
 
 

@@ -1,0 +1,58 @@
+"""
+Records as people read them: requirements as written, no environments, changes on a few lines.
+"""
+
+from __future__ import annotations
+
+import json
+
+from domain.jobs import EnvironmentVariable, JobSpec, Program
+from domain.resreq.parser import parse
+from replay.entities import LINE_MAX, LINES_MAX, Change, change_lines, flat, for_people, plain
+
+WANTED = "select[mem>5] rusage[mem=2GB] span[ptile=2]"
+
+
+def _spec(**changes: object) -> JobSpec:
+    values = {"user": "ann", "queue": "normal", "tasks_min": 1, "tasks_max": 1}
+    return JobSpec(**{**values, **changes})
+
+
+def test_a_requirement_is_shown_as_it_is_written():
+    """
+    A job of a workload has no text of its own, and its tree fills a page.
+    """
+    shown = for_people(plain(_spec(requirement=parse(WANTED))))
+
+    assert ("requirement", "select[mem > 5] rusage[mem=2GB] span[ptile=2]") in list(flat(shown))
+    assert not [path for path, _ in flat(shown) if "primaries" in path]
+
+
+def test_an_environment_is_counted_and_never_shown():
+    """
+    It may hold passwords.
+    """
+    program = Program(argv=("true",), env=(EnvironmentVariable(name="TOKEN", value="secret"),))
+
+    text = json.dumps(for_people(plain(_spec(program=program))))
+
+    assert "secret" not in text
+    assert "1 variable" in text
+
+
+def test_what_came_or_went_is_told_in_a_few_lines_and_a_long_value_is_cut():
+    """
+    A line of two thousand characters is no answer.
+    """
+    record = json.dumps({f"field{number}": "x" * 20 for number in range(100)})
+    long_before, long_after = json.dumps("a" * 900), json.dumps("b" * 900)
+
+    came = change_lines(Change("jobs.1", None, record))
+    went = change_lines(Change("jobs.1", record, "null"))
+    other = change_lines(Change("text", long_before, long_after))
+
+    assert ("jobs.1: came", "jobs.1: went") == (came[0], went[0])
+    assert LINES_MAX + 2 == len(came) == len(went)
+    assert [3, True] == [len(other), other[1].startswith('  before "aaa')]
+    assert LINE_MAX + 10 > max(map(len, (*came, *went, *other)))
+    assert ["a.b: 1 -> 2"] == change_lines(Change("a.b", "1", "2"))

@@ -24,8 +24,7 @@ from store.embedded.frames import (
     raw_payload,
     read_header,
 )
-from store.embedded.layout import id_of
-from store.embedded.rows import PlacedRow
+from store.embedded.rows import PlacedRow, streams_of
 from store.os_errors import unavailable
 
 MARK = MAGIC + b"\x01"
@@ -51,8 +50,9 @@ class Found:
         Yield the frame's rows with their positions.
         """
         columns = self.columns()
+        streams = streams_of(columns.ids, self.header.first_position)
         for at, index in enumerate(columns.topics):
-            stream = id_of(columns.ids[columns.id_indexes[at]])
+            stream = streams[columns.id_indexes[at]]
             position, topic = self.header.first_position + at, columns.topic_names[index]
             yield position, stream, columns.versions[at], topic, columns.states[at]
 
@@ -188,7 +188,7 @@ def frame_at(content: mmap.mmap | bytes, at: int) -> Found | None:
         frame = bytes(content[at : at + HEADER_SIZE + length])
         header = read_header(frame)
         raw = raw_payload(frame, header)
-        decode_columns(raw, header.events)
+        streams_of(decode_columns(raw, header.events).ids, header.first_position)
     except Corrupt:
         return None
     digest = frame_digest(

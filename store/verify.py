@@ -36,7 +36,7 @@ from store.embedded.frames import (
 from store.embedded.index import index_runs
 from store.embedded.journal import Journal
 from store.embedded.kept import dictionary_of, kept
-from store.embedded.layout import id_bytes, id_of
+from store.embedded.layout import id_bytes
 from store.embedded.marker import read_marker
 from store.embedded.metas import newest_meta
 from store.embedded.preflight import (
@@ -44,6 +44,7 @@ from store.embedded.preflight import (
     check_data_file,
     structure_problems,
 )
+from store.embedded.rows import streams_of
 from store.embedded.settings import Settings
 from store.info import found_log
 from store.lock import is_held
@@ -338,10 +339,7 @@ class _Walk:
         """
         Decode the events of a frame, and compare their versions with their streams' last.
         """
-        try:
-            streams = [str(id_of(encoded)) for encoded in columns.ids]
-        except ValueError as error:
-            raise Corrupt("structure", positions[0], "ids of streams", str(error)) from None
+        streams = list(map(str, streams_of(columns.ids, positions[0])))
         names = list(map(streams.__getitem__, columns.id_indexes))
         topics = list(map(columns.topic_names.__getitem__, columns.topics))
         rows = (positions, names, columns.versions, topics, columns.states)
@@ -421,8 +419,9 @@ class _Walk:
             entries.discard(entry)
         for encoded, version, position in sorted(entries, key=lambda entry: entry[2])[:1]:
             found = f"an index entry for version {version}"
+            (stream,) = streams_of([encoded], position)
             self._report.add(
-                Corrupt("order", position, "no index entry", found), stream=str(id_of(encoded))
+                Corrupt("order", position, "no index entry", found), stream=str(stream)
             )
 
 

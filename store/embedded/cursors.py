@@ -1,11 +1,12 @@
 """
 Copies of what cursors and transactions show: bytes that stay valid when the transaction has ended.
+
+The engine's types allow for views of its memory, which no transaction of ours gives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
 import lmdb
 
@@ -14,32 +15,32 @@ def get(transaction: lmdb.Transaction, key: bytes, database: lmdb._Database | No
     """
     Return a copy of the value of a key, None without one.
     """
-    return cast("bytes | None", transaction.get(key, db=database))
+    return transaction.get(key, db=database)  # type: ignore[return-value]
 
 
 def key_of(cursor: lmdb.Cursor) -> bytes:
     """
     Return a copy of the key under a cursor, empty when it is on none.
     """
-    return cast("bytes", cursor.key())
+    return cursor.key()  # type: ignore[return-value]
 
 
 def value_of(cursor: lmdb.Cursor) -> bytes:
     """
     Return a copy of the value under a cursor.
     """
-    return cast("bytes", cursor.value())
+    return cursor.value()  # type: ignore[return-value]
 
 
 def pair(cursor: lmdb.Cursor) -> tuple[bytes, bytes]:
     """
     Return a copy of key and value under a cursor.
     """
-    return cast("tuple[bytes, bytes]", cursor.item())
+    return cursor.item()  # type: ignore[return-value]
 
 
 def pairs(cursor: lmdb.Cursor) -> Iterator[tuple[bytes, bytes]]:
     """
     Yield copies of keys and values from a cursor's place on.
     """
-    return cast("Iterator[tuple[bytes, bytes]]", iter(cursor))
+    return iter(cursor)  # type: ignore[arg-type]

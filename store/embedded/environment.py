@@ -317,7 +317,8 @@ class Environment:
                     self._uncount()
             finally:
                 self._writing_thread = None
-        self.notify()
+        if self._listeners:
+            self.notify()
         return result
 
     def _begin_transaction(self, *, write: bool) -> lmdb.Transaction:
@@ -440,9 +441,8 @@ class Environment:
         """
         Set the events of all listeners.
         """
-        if self._listeners:
-            for event in tuple(self._listeners):
-                event.set()
+        for event in tuple(self._listeners):
+            event.set()
 
     def retain(self) -> Environment:
         """

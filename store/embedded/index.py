@@ -97,7 +97,7 @@ class _Entering:
                 is_last = self.enter_run(stream, version, positions, may_extend=version != end)
                 end = version + len(positions)
         if behind and not self.conflicts:
-            _append(self._cursor, behind)
+            append_rows(self._cursor, behind)
 
     def enter_run(
         self, stream: Stream, version: int, positions: list[int], *, may_extend: bool = True
@@ -194,7 +194,7 @@ def _cut(version: int, positions: list[int]) -> list[Run]:
     return [(version + at, positions[at : at + RUN_MAX]) for at in starts]
 
 
-def _append(cursor: lmdb.Cursor, rows: list[tuple[bytes, bytes]]) -> None:
+def append_rows(cursor: lmdb.Cursor, rows: list[tuple[bytes, bytes]]) -> None:
     """
     Put rows behind all that are there.
 

@@ -31,9 +31,9 @@ from store.embedded.frames import (
 )
 from store.embedded.index import insert_index
 from store.embedded.kept import dictionary_of, keep
-from store.embedded.layout import META, id_bytes, id_of, number_bytes, number_of
+from store.embedded.layout import META, id_bytes, number_bytes, number_of
 from store.embedded.reader import Reader
-from store.embedded.rows import CommitRows, Head, Row, columns_of
+from store.embedded.rows import CommitRows, Head, Row, columns_of, streams_of
 from store.segments import Segment
 
 Name = TypeVar("Name")
@@ -147,7 +147,8 @@ class Journal(Reader):
             for header, columns, raw, frame in frames:
                 first = header.first_position
                 check_follows(header, raw, head.position, head.digest)
-                streams = [id_of(columns.ids[index]) for index in columns.id_indexes]
+                names = streams_of(columns.ids, first)
+                streams = list(map(names.__getitem__, columns.id_indexes))
                 insert_index(transaction, self._index, streams, columns.versions, first)
                 transaction.put(number_bytes(first), frame, db=self._log, append=True)
                 self._keep_dictionary(transaction, frame)

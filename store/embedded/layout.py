@@ -34,8 +34,10 @@ TEXT_TAG = b"s"
 NUMBERED_TAG = b"t"
 UUID_TAG = b"u"
 NUMBER_BYTES = 5
+NUMBER_END = 10**10
 IDS_REMEMBERED = 1 << 14
 """A stream's id is needed for the frame and for the index, and again when it goes on."""
+KINDS_REMEMBERED = 64
 ESCAPE = 0xFF
 VERSION_BYTES_MAX = 8
 _SMALL_VERSIONS = tuple(bytes((1, version)) for version in range(0x100))
@@ -134,32 +136,47 @@ def encoded_stream(stream: str | UUID) -> tuple[bytes, bytes]:
             bare, rest = TEXT_TAG, stream.encode()
         else:
             kind, digits, behind = numbered.groups()
-            number = int(digits).to_bytes(NUMBER_BYTES, "big")
-            bare, rest = b"%b%b\x00%b" % (NUMBERED_TAG, kind.encode(), number), behind.encode()
+            bare, rest = _kind_bytes(kind) + int(digits).to_bytes(NUMBER_BYTES), behind.encode()
     except UnicodeEncodeError:
         message = f"originator id {stream!r} is not text that UTF-8 can hold"
         raise DataError(message) from None
-    encoded = bare + rest
-    if len(encoded) + encoded.count(0) > ID_BYTES_MAX:
+    if len(bare) + len(rest) + bare.count(0) + rest.count(0) > ID_BYTES_MAX:
         message = f"originator id longer than {ID_BYTES_MAX} bytes: {stream[:40]!r}..."
         raise DataError(message)
+    if not rest:
+        return bare, bare + b"\x00"
     # The bare part ends where its form says; in the rest a NUL would look like the end.
-    return encoded, b"%b%b\x00" % (bare, rest.replace(b"\x00", b"\x00\xff"))
+    return bare + rest, b"%b%b\x00" % (bare, rest.replace(b"\x00", b"\x00\xff"))
+
+
+@lru_cache(maxsize=KINDS_REMEMBERED)
+def _kind_bytes(kind: str) -> bytes:
+    """
+    Encode what stands before a stream's number.
+    """
+    return b"%b%b\x00" % (NUMBERED_TAG, kind.encode())
 
 
 def id_of(encoded: bytes) -> str | UUID:
     """
     Decode what `id_bytes` encoded.
+
+    Raises:
+        ValueError: It encodes no id so.
     """
     tag = encoded[:1]
     if tag == UUID_TAG:
         return UUID(bytes=encoded[1:])
     if tag == NUMBERED_TAG:
         kind, _, rest = encoded[1:].partition(b"\x00")
-        number = str(int.from_bytes(rest[:NUMBER_BYTES], "big")).zfill(10)
-        if len(rest) == NUMBER_BYTES:
-            return kind.decode() + number
-        return kind.decode() + number + rest[NUMBER_BYTES:].decode()
+        number = int.from_bytes(rest[:NUMBER_BYTES])
+        if len(rest) < NUMBER_BYTES or number >= NUMBER_END:
+            message = f"a stream's number {rest[:NUMBER_BYTES].hex()}"
+            raise ValueError(message)
+        return f"{kind.decode()}{number:010d}{rest[NUMBER_BYTES:].decode()}"
+    if tag != TEXT_TAG:
+        message = f"a stream's id with the tag {tag!r}"
+        raise ValueError(message)
     return encoded[1:].decode()
 
 

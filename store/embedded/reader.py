@@ -29,8 +29,8 @@ from store.embedded.frames import (
 )
 from store.embedded.index import stream_positions
 from store.embedded.kept import dictionary_of, kept
-from store.embedded.layout import id_of, number_bytes, number_of, space_names
-from store.embedded.rows import Decoded, Head, PlacedRow, Stream
+from store.embedded.layout import number_bytes, number_of, space_names
+from store.embedded.rows import Decoded, Head, PlacedRow, Stream, streams_of
 
 IndexRun = tuple[bytes, int, list[int]]
 """Encoded id, first version, positions."""
@@ -324,14 +324,7 @@ class Reader:
         Put names in the place of numbers.
         """
         columns = frame.columns
-        try:
-            streams = list(map(id_of, columns.ids))
-        except ValueError as error:
-            position = frame.header.first_position
-            found = str(error)
-            raise Corrupt(
-                "structure", position, "ids of streams", found, self.environment.path
-            ) from None
+        streams = streams_of(columns.ids, frame.header.first_position)
         return Decoded(
             frame.header,
             list(map(streams.__getitem__, columns.id_indexes)),

@@ -34,6 +34,18 @@ def test_an_id_comes_back_with_its_type(stream: str | UUID) -> None:
     assert stream == layout.id_of(layout.id_bytes(stream))
 
 
+@given(st.sampled_from([b"s", b"t", b"u", b"x", b""]), st.binary(max_size=20))
+def test_bytes_that_are_no_id_are_not_taken_for_one(tag: bytes, rest: bytes) -> None:
+    """
+    Two encodings of one id would be two streams of one name.
+    """
+    try:
+        stream = layout.id_of(tag + rest)
+    except ValueError:
+        return
+    assert stream == layout.id_of(layout.id_bytes(stream))
+
+
 @given(IDS, VERSIONS)
 def test_an_index_key_is_taken_apart_again(stream: str | UUID, version: int) -> None:
     """

@@ -7,11 +7,16 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import lmdb
 import pytest
 
 from domain.errors import Corrupt
+from store.embedded.frames import decode_columns, encode_columns, raw_payload, read_header
+from store.embedded.layout import index_prefix, run_positions, run_value, version_bytes
 from store.log import EventLog
-from tools.torture.tampering import KINDS, rewrite
+from store.repair import repair
+from store.verify import verify_here
+from tools.torture.tampering import KINDS, Kind, rewrite, with_payload
 from tools.torture.workload import fill
 
 SHOWN_BY_READING = [
@@ -63,11 +68,6 @@ def test_an_index_that_leads_elsewhere_is_told(directory: Path) -> None:
     """
     The row it leads to says whose it is.
     """
-    import lmdb
-
-    from store.embedded.layout import index_prefix, run_positions, run_value, version_bytes
-    from store.verify import verify_here
-
     key = index_prefix("job:0000000003") + version_bytes(1)
     with (
         lmdb.open(str(directory), max_dbs=16, map_size=1 << 30) as environment,
@@ -81,3 +81,58 @@ def test_an_index_that_leads_elsewhere_is_told(directory: Path) -> None:
     problem = verify_here(directory).first_problem
     assert problem is not None
     assert ("order", "job:0000000003") == (problem.kind, problem.stream)
+
+
+IDS_THAT_ARE_NONE = [
+    pytest.param(b"s\xff\xfeob:0000000002", id="no UTF-8"),
+    pytest.param(b"x" + b"j" * 9, id="unknown tag"),
+    pytest.param(b"tjob:\x00\xff\xff\xff\xff\xff", id="number of thirteen digits"),
+    pytest.param(b"tjob:\x00\x00\x00\x00\x02", id="number cut short"),
+    pytest.param(b"u" + b"j" * 9, id="UUID cut short"),
+]
+
+
+@pytest.mark.parametrize("encoded", IDS_THAT_ARE_NONE)
+def test_an_id_of_a_stream_that_is_none_is_told(
+    directory: Path, tmp_path: Path, encoded: bytes
+) -> None:
+    """
+    Checksum and chain are right: whoever reads the frame must not end with an error of the standard
+    library, nor take it for a stream of another name.
+    """
+    position = 21
+
+    def change(frames: dict[int, bytes], _: random.Random) -> None:
+        header = read_header(frames[position])
+        columns = decode_columns(raw_payload(frames[position], header), header.events)
+        ids = [encoded, *columns.ids[1:]]
+        raw = encode_columns(columns._replace(ids=ids))
+        frames[position] = with_payload(frames[position], raw, rehash=True)
+
+    rewrite(directory, Kind(change), random.Random(1))
+    with EventLog.open(directory, writable=False) as log:
+        assert 20 == len(list(log.read(upto=20)))
+        with pytest.raises(Corrupt) as caught:
+            list(log.read())
+    report = verify_here(directory)
+    repair(directory, tmp_path / "saved")
+
+    assert ("structure", position) == (caught.value.kind, caught.value.position)
+    assert ("structure", position) in {(each.kind, each.position) for each in report.problems}
+    assert verify_here(tmp_path / "saved").is_good
+
+
+def test_an_index_row_of_no_stream_is_told(directory: Path) -> None:
+    """
+    It leads nowhere, and has no name that could be told.
+    """
+    with (
+        lmdb.open(str(directory), max_dbs=16, map_size=1 << 30) as environment,
+        environment.begin(write=True) as transaction,
+    ):
+        index = environment.open_db(b"events.index", txn=transaction)
+        transaction.put(b"s\xff\xfe\x00\x01\x01", run_value([7]), db=index)
+    problem = verify_here(directory).first_problem
+
+    assert problem is not None
+    assert ("structure", 7, "ids of streams") == (problem.kind, problem.position, problem.expected)

@@ -9,25 +9,45 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import lmdb
 import pytest
-from eventsourcing.persistence import OperationalError
+from eventsourcing.persistence import (
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    StoredEvent,
+    Tracking,
+)
 
-from domain.errors import StoreUnavailable, XceError
+from domain.errors import Conflict, Corrupt, OutcomeUnknown, Refused, StoreUnavailable, XceError
 from store.compression import compress, decompress
 from store.dictionaries import current
 from store.embedded import preflight
 from store.embedded.environment import Environment, acquire
 from store.embedded.frames import STATE_MAX
-from store.embedded.layout import ID_BYTES_MAX
+from store.embedded.index import append_rows
+from store.embedded.kept import kept
+from store.embedded.layout import ID_BYTES_MAX, number_bytes
+from store.embedded.opening import DATABASES_MAX
 from store.embedded.recorder import EmbeddedApplicationRecorder
 from store.embedded.settings import Settings
+from store.embedded.tracking import EmbeddedProcessRecorder
 from store.log import EventLog
+from store.translation import translated_error
 from store.verify import verify_here
 from tools.torture.workload import fill, job_events, jobs_events
 
+NODE_BYTES = 8 + 2
+"""What a row takes of a page beside key and value."""
+PAGE_BYTES = 4096
 REPO = Path(__file__).resolve().parents[2]
 
 
@@ -168,3 +188,211 @@ def test_containers_that_have_one_number_for_their_processes_are_told(directory:
         )  # fmt: skip
         first.communicate("")
     assert "pid namespaces" in second.stdout
+
+
+PAGES_KEPT = 1 << 17
+"""So many changed pages the engine keeps in memory; then it says MDB_TXN_FULL, or writes some."""
+
+
+@pytest.mark.slow
+def test_a_commit_of_more_pages_than_the_engine_keeps_is_taken() -> None:
+    """
+    A store whose transactions keep all changed pages would refuse it (MDB_TXN_FULL), in the middle
+    of an import.
+    """
+    value = bytes(2100)
+
+    def put_all(transaction: lmdb.Transaction) -> None:
+        for number in range(PAGES_KEPT + 100):
+            transaction.put(number_bytes(number), value, db=database, append=True)
+
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+        environment = acquire(Settings(Path(place), durability="none"))
+        try:
+            database = environment.database(b"many")
+            environment.write(put_all)
+            with environment.read() as transaction:
+                assert PAGES_KEPT + 100 == transaction.stat(database)["entries"]
+        finally:
+            environment.release()
+
+
+FAMILIES = [
+    (lmdb.MapFullError, OperationalError, StoreUnavailable),
+    (lmdb.TxnFullError, OperationalError, StoreUnavailable),
+    (lmdb.ReadersFullError, OperationalError, StoreUnavailable),
+    (lmdb.LockError, OperationalError, StoreUnavailable),
+    (lmdb.MemoryError, OperationalError, StoreUnavailable),
+    (lmdb.BadValsizeError, DataError, Refused),
+    (lmdb.KeyExistsError, IntegrityError, Conflict),
+    (lmdb.CorruptedError, InternalError, Corrupt),
+    (lmdb.PageNotFoundError, InternalError, Corrupt),
+    (lmdb.PanicError, OperationalError, OutcomeUnknown),
+    (lmdb.VersionMismatchError, InterfaceError, StoreUnavailable),
+    (lmdb.ReadonlyError, NotSupportedError, StoreUnavailable),
+    (lmdb.BadTxnError, ProgrammingError, StoreUnavailable),
+    (lmdb.DbsFullError, ProgrammingError, StoreUnavailable),
+]
+
+
+@pytest.mark.parametrize(("kind", "family", "ours"), FAMILIES, ids=lambda each: each.__name__)
+def test_every_error_of_the_engine_is_one_of_the_librarys_and_one_of_ours(
+    tmp_path: Path, kind: type[lmdb.Error], family: type[Exception], ours: type[XceError]
+) -> None:
+    """
+    Who must act is told by the family: an I/O error ends the scheduler, a full map doesn't.
+    """
+    environment = acquire(Settings(tmp_path, durability="none"))
+
+    def fail(transaction: lmdb.Transaction) -> None:
+        transaction.put(b"key", b"value", environment.database(b"some"))
+        raise kind("what", kind.__name__)
+
+    try:
+        some = environment.database(b"some")
+        with pytest.raises(family) as caught:
+            environment.write(fail)
+        assert isinstance(translated_error(caught.value), ours)
+        assert str(tmp_path) in str(caught.value)
+        with environment.read() as transaction:
+            assert transaction.get(b"key", db=some) is None
+        assert 1 == environment.write(lambda _: 1)
+    finally:
+        environment.release()
+
+
+def test_too_many_databases_is_a_fault_of_the_program(tmp_path: Path) -> None:
+    """
+    Each application and purpose takes three names of a fixed number.
+    """
+    environment = acquire(Settings(tmp_path, durability="none"))
+    try:
+        first = EmbeddedApplicationRecorder(environment, name="first")
+        # One is taken by the identity, two by the recorder.
+        for number in range(DATABASES_MAX - 3):
+            environment.database(b"%d" % number)
+        with pytest.raises(ProgrammingError, match="DBS_FULL"):
+            environment.database(b"one too many")
+        assert range(1, 2) == first.insert_rows([("s", 1, "tick", b"x")])
+    finally:
+        environment.release()
+
+
+def test_a_handle_of_a_closed_store_is_a_fault_of_the_program(tmp_path: Path) -> None:
+    """
+    The engine's error has the code 0 then, and looks like any other.
+    """
+    environment = acquire(Settings(tmp_path, durability="none"))
+    recorder = EmbeddedApplicationRecorder(environment)
+    environment.release()
+
+    with pytest.raises(ProgrammingError, match="open it again"):
+        recorder.max_notification_id()
+
+
+def test_nothing_is_remembered_of_a_commit_that_was_undone(tmp_path: Path) -> None:
+    """
+    A cache that is filled within a transaction outlives its end: the first small frame would say
+    that the log has its dictionary, and the next would build on a head that isn't there.
+    """
+    environment = acquire(Settings(tmp_path, durability="none"))
+    recorder = EmbeddedProcessRecorder(environment)
+    another = EmbeddedApplicationRecorder(environment)
+    try:
+        recorder.insert_tracking(Tracking("up", 5))
+        before = recorder.journal.head()
+        event = StoredEvent("s", 1, "tick", b"x" * 100)
+        with pytest.raises(IntegrityError):
+            recorder.insert_events([event], tracking=Tracking("up", 5))
+        assert (before, {}) == (recorder.journal.head(), kept(environment))
+        # The next commit gets the number of the one that was undone.
+        assert range(1, 3) == another.insert_rows([("t", 1, "tick", b""), ("t", 2, "tick", b"")])
+        assert {} == kept(environment)
+        assert [3] == recorder.insert_events([event], tracking=Tracking("up", 6))
+        assert [current()[0]] == list(kept(environment))
+        assert [1, 2, 3] == [each.id for each in recorder.select_notifications(1, 9)]
+    finally:
+        environment.release()
+
+
+def test_commits_that_are_undone_keep_no_waiting_writer_waiting(tmp_path: Path) -> None:
+    """
+    An abort while other threads wait for the write transaction was a deadlock once.
+    """
+    environment = acquire(Settings(tmp_path, durability="none"))
+    recorder = EmbeddedApplicationRecorder(environment)
+    recorder.insert_rows([("taken", 1, "tick", b"x")])
+    refused: list[int] = []
+
+    def work(thread: int) -> None:
+        for version in range(1, 101):
+            recorder.insert_rows([(f"s{thread}", version, "tick", b"x")])
+            try:
+                recorder.insert_rows([("taken", 1, "tick", b"x")])
+            except IntegrityError:
+                refused.append(thread)
+
+    threads = [threading.Thread(target=work, args=(each,), daemon=True) for each in range(8)]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + 30
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+
+    assert [] == [thread for thread in threads if thread.is_alive()]
+    assert (800, 801) == (len(refused), recorder.max_notification_id())
+    environment.release()
+
+
+def test_a_frame_that_would_not_be_the_last_is_not_put(directory: Path) -> None:
+    """
+    The engine only returns False then, and the commit would be gone without a word.
+    """
+    with (
+        lmdb.open(str(directory), max_dbs=16, map_size=1 << 30) as environment,
+        environment.begin(write=True) as transaction,
+    ):
+        frames = environment.open_db(b"events.log", txn=transaction)
+        (_, last) = list(transaction.cursor(db=frames))[-1]
+        transaction.put(number_bytes(1000), last, db=frames)
+    with EventLog.open(directory, writable=True) as log, pytest.raises(Corrupt) as caught:
+        log.append(job_events(500))
+
+    assert ("order", 121) == (caught.value.kind, caught.value.position)
+
+
+def test_an_index_row_that_would_not_be_the_last_is_not_put_behind_all(tmp_path: Path) -> None:
+    """
+    The engine passes over such rows, and says so in a count only.
+    """
+    environment = acquire(Settings(tmp_path, durability="none"))
+    try:
+        index = environment.database(b"index")
+        with pytest.raises(Corrupt, match="order"):
+            environment.write(
+                lambda transaction: append_rows(
+                    transaction.cursor(index), [(b"b", b"1"), (b"a", b"1"), (b"c", b"1")]
+                )
+            )
+        with environment.read() as transaction:
+            assert [] == list(transaction.cursor(index))
+    finally:
+        environment.release()
+
+
+def test_an_index_of_streams_that_come_in_order_has_full_pages(tmp_path: Path) -> None:
+    """
+    Names without an order write 17 times as much: every commit touches pages all over the index.
+    """
+    with EventLog.create(tmp_path / "log", log_id="the-log", durability="none") as log:
+        for number in range(1, 2001):
+            log.append(job_events(number)[:1])
+    with lmdb.open(str(tmp_path / "log"), max_dbs=16, readonly=True) as environment:
+        index = environment.open_db(b"events.index", create=False)
+        with environment.begin() as transaction:
+            rows = list(transaction.cursor(db=index))
+            pages = transaction.stat(index)["leaf_pages"]
+    used = sum(len(key) + len(value) + NODE_BYTES for key, value in rows)
+
+    assert 2000 == len(rows)
+    assert used > 0.9 * pages * PAGE_BYTES

@@ -245,6 +245,9 @@ def cores_of(numbers: Sequence[int]) -> Cores:
         preemption=dice.pick(PREEMPTIONS),
         accept_interval_us=dice.pick((0, 0, 0, 20 * SECOND_US)),
         end_orphans=dice.seldom(),
+        orphan_grace_us=dice.pick((0, 0, 30 * SECOND_US)),
+        hung_after_us=dice.pick((None, None, 60 * SECOND_US)),
+        lost_jobs=dice.pick(("requeue", "requeue", "keep")),
         lost_grace_us=100 * SECOND_US,
         clean_period_us=dice.pick((3_600, 3_600, 1)) * SECOND_US,
     )

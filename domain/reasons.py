@@ -87,6 +87,7 @@ class ReasonCode(StrEnum):
     HOST_LOCKED = "HOST_LOCKED"
     HOST_ACCPT_ONE = "HOST_ACCPT_ONE"
     HOST_LOAD = "HOST_LOAD"
+    HOST_STOP_COND = "HOST_STOP_COND"
     HOST_DISABLED = "HOST_DISABLED"
     SBD_UNREACH = "SBD_UNREACH"
     LOAD_UNAVAIL = "LOAD_UNAVAIL"
@@ -159,6 +160,7 @@ TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.HOST_LOCKED: "locked",
     ReasonCode.HOST_ACCPT_ONE: "has just started a job",
     ReasonCode.HOST_LOAD: "the load index {resource} is beyond its threshold",
+    ReasonCode.HOST_STOP_COND: "the queue stops jobs where its load is such",
     ReasonCode.HOST_DISABLED: "closed by administrator",
     ReasonCode.SBD_UNREACH: "unreachable",
     ReasonCode.LOAD_UNAVAIL: "no load information",

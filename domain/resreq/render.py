@@ -200,3 +200,12 @@ def _literal(text: Text) -> str:
         return text.value
     quote = '"' if "'" in text.value else "'"
     return f"{quote}{text.value}{quote}"
+
+
+def text_of(requirement: Requirement | None) -> str:
+    """
+    Return a requirement in canonical words, "" for none; an empty one is told from none.
+    """
+    if requirement is None:
+        return ""
+    return render(requirement) or "select[]"

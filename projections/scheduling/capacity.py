@@ -21,6 +21,7 @@ from projections.scheduling.facts import HostFacts, Vocabulary
 from projections.scheduling.limits import Limits
 from projections.scheduling.load_bounds import HostBounds
 from projections.scheduling.placement.selecting import Selector
+from projections.scheduling.placement.stopping import Stopping
 from projections.scheduling.pools import Pools
 from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
 from projections.scheduling.resource_column import NOTHING_REPORTED, ResourceColumn
@@ -73,6 +74,9 @@ class Capacity:
         self.shut: dict[int, ReasonCode] = {}
         self.touches = Touches()
         self.selector = Selector(self)
+        self.stopping = Stopping(self)
+        self.reports = 0
+        self.reported: Column = np.zeros(0, np.int64)
         self.limits = Limits(StoredState(), self)
         self.aside = 0
         self.released: frozenset[str] = frozenset()
@@ -191,6 +195,8 @@ class Capacity:
         """
         number = worker.number
         self.touches.note(number, number + 1)
+        self.reports += 1
+        self.reported[number] = self.reports
         for name, column in self.resources.items():
             measured = worker.load.get(name) if column.is_real[number] else None
             column.reported[number] = NOTHING_REPORTED if measured is None else measured
@@ -213,6 +219,7 @@ class Capacity:
         self.takes_jobs = np.append(self.takes_jobs, np.zeros(more, np.bool_))
         self.revision = np.append(self.revision, np.zeros(more, np.int64))
         self.exclusive = np.append(self.exclusive, np.zeros(more, np.int64))
+        self.reported = np.append(self.reported, np.zeros(more, np.int64))
         for column in self.resources.values():
             column.grow(hosts)
         for name, values in self.loads.items():

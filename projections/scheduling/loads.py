@@ -13,7 +13,7 @@ from typing import Final
 from domain.job_states import JobState
 from domain.resreq.syntax import Requirement
 from domain.thresholds import LoadThreshold
-from projections.scheduling.placement.ground import Ground
+from projections.scheduling.placement.stopping import is_stopping
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 
@@ -38,7 +38,6 @@ class Loads:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._ground: Ground | None = None
 
     def to_stop(self) -> Iterator[tuple[JobRecord, str]]:
         """
@@ -100,14 +99,11 @@ class Loads:
 
     def _meets(self, select: Requirement, worker: WorkerRecord) -> bool:
         """
-        Say whether a host meets a select as it is now.
+        Say whether a host meets a select by what its worker reported last.
         """
-        if self._ground is None:
-            self._ground = Ground(self._state.capacity)
         expr = select.only.select
         assert expr is not None, select
-        host = self._ground.host(worker.number)
-        return self._state.capacity.selector.holds(expr, host)
+        return is_stopping(self._state.capacity, expr, worker.number)
 
     def _thresholds(self, job: JobRecord, worker: WorkerRecord) -> Iterable[LoadThreshold]:
         return (*worker.settings.thresholds, *self._state.queue_of(job).spec.thresholds)

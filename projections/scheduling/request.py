@@ -18,7 +18,7 @@ from domain.name_lists import NameList
 from domain.reasons import ReasonCode
 from domain.resources import Catalogue, ResourceScope
 from domain.resreq.evaluate import SubmissionHost, load_names
-from domain.resreq.render import render, render_expr
+from domain.resreq.render import render_expr
 from domain.resreq.syntax import (
     EMPTY,
     Affinity,
@@ -158,6 +158,7 @@ class Part:
         budgets: What bounds how its tasks may be placed: those of hosts, of slots, tasks and
             resources.
         bounds: The load from which on hosts take none of its tasks.
+        stops: Where its queue's jobs are stopped; hosts where that holds take none either.
     """
 
     tasks_min: int
@@ -170,6 +171,7 @@ class Part:
     same: tuple[str, ...] = ()
     budgets: tuple[Budget, ...] = ()
     bounds: tuple[LoadBound, ...] = ()
+    stops: Expr | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -256,6 +258,7 @@ class Asking(NamedTuple):
         queue_hosts: The hosts that the queue has, None for all.
         budgets: What the job is charged to.
         bounds: The load of hosts that its queue and the hosts bound.
+        stops: Where its queue's jobs are stopped, None for nowhere.
         of_queue: What of the requirement only its queue says.
     """
 
@@ -268,6 +271,7 @@ class Asking(NamedTuple):
     queue_hosts: NameList | None = None
     budgets: tuple[Budget, ...] = ()
     bounds: tuple[LoadBound, ...] = ()
+    stops: Expr | None = None
     of_queue: QueueShare = NO_SHARE
 
 
@@ -338,7 +342,8 @@ def request_of(asking: Asking, settings: ClusterSettings, catalogue: Catalogue) 
 def _is_bare(part: Part) -> bool:
     usage = part.usages[0]
     is_static = all(condition.is_static for condition in part.conditions)
-    has_more = not is_static or part.loads or part.span or part.same or part.bounds
+    is_bound = bool(part.loads or part.bounds or part.stops is not None)
+    has_more = not is_static or is_bound or part.span or part.same
     is_amounts = not (usage.shared or usage.pooled or usage.thresholds)
     return not has_more and is_amounts and all(need.per is not Per.JOB for need in usage.needs)
 
@@ -352,7 +357,8 @@ def _is_volatile(part: Part, settings: ClusterSettings) -> bool:
     """
     is_known = part.tasks_max == 1 or all(name in WHOLE_FIRST for name in settings.allocators)
     is_static = all(each.is_static for each in part.conditions) and not part.loads
-    has_more = part.usages != (Usage(),) or part.span is not None or bool(part.bounds)
+    is_bound = bool(part.bounds) or part.stops is not None
+    has_more = part.usages != (Usage(),) or part.span is not None or is_bound
     return has_more or not is_static or not is_known
 
 
@@ -404,6 +410,7 @@ class _Builder:
             same=primary.same,
             budgets=(*self.budgets(usages), *self._by_processor(tasks)),
             bounds=self.asking.bounds,
+            stops=self.asking.stops,
         )
 
     def budgets(self, usages: tuple[Usage, ...]) -> tuple[Budget, ...]:
@@ -488,12 +495,3 @@ class _Builder:
         if term.per is not Per.DEFAULT:
             return term.per
         return Per.TASK if self.settings.reserve_per_task else usual
-
-
-def text_of(requirement: Requirement | None) -> str:
-    """
-    Return a requirement in canonical words, "" for none; an empty one is told from none.
-    """
-    if requirement is None:
-        return ""
-    return render(requirement) or "select[]"

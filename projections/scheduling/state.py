@@ -20,6 +20,7 @@ from domain.jobs import JobSpec
 from domain.preemption import Relation
 from domain.resources import Catalogue, ResourceDescriptor
 from domain.resreq.merge import QueueResreq
+from domain.resreq.render import text_of
 from domain.resreq.syntax import Requirement
 from projections.scheduling.alternatives import open_branches_of
 from projections.scheduling.capacity import derive
@@ -35,7 +36,6 @@ from projections.scheduling.request import (
     Request,
     fingerprint_of,
     request_of,
-    text_of,
 )
 from projections.scheduling.rights import right_lost
 from projections.scheduling.shut_hosts import ShutHosts
@@ -201,7 +201,9 @@ class State(ShutHosts):
         request = None if self.is_plain else self.requests.get(fingerprint)
         if request is None:
             bounds, share = self._bounds_of(job.spec.queue), self._queue_share(job.spec)
-            asking = asking._replace(bounds=bounds, of_queue=share)
+            stop_when = self.stored.queues[job.spec.queue].spec.stop_when
+            stops = None if stop_when is None else stop_when.only.select
+            asking = asking._replace(bounds=bounds, stops=stops, of_queue=share)
             request = request_of(asking, self.settings(), self.catalogue)
             # What it may preempt changes with every start, and so may its outcome.
             request = self.requests[fingerprint] = replace(

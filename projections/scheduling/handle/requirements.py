@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from domain.amounts import SLOTS
 from domain.effective import names_tasks
 from domain.errors import Refused
 from domain.jobs import JobSpec
 from domain.resources import ResourceLayer
 from domain.resreq import parse
-from domain.resreq.check import check
+from domain.resreq.check import check, names_in
 from domain.resreq.merge import terms_of
 from domain.resreq.syntax import Per, Primary, Requirement, RusageTerm, simple_requirement
 from domain.resreq.tasks import TaskRange, check_tasks
@@ -140,4 +141,10 @@ def parsed_select(state: State, text: str, field: str) -> Requirement | None:
     select = requirement.only.select if requirement.is_simple else None
     if select is None or requirement != simple_requirement(Primary(select=select)):
         raise Refused(field, "must be a select alone", text)
+    for name in sorted(names_in(select)):
+        descriptor = state.catalogue.get(name)
+        is_taken = descriptor is not None and descriptor.is_consumable and not descriptor.is_load
+        if name == SLOTS or is_taken:
+            rule = f"must look at what hosts report; {name} changes with the jobs themselves"
+            raise Refused(field, rule, text)
     return requirement

@@ -167,6 +167,7 @@ class PickerLists:
         self._of_job: dict[str, _Listed] = {}
         self._place = 0
         self._is_begun = False
+        self._begun: list[_Listed] = []
         self._blocked: dict[int, JobRecord] = {}
 
     def init(self, view: PickerView) -> None:
@@ -215,6 +216,7 @@ class PickerLists:
     def begin_session(self) -> None:
         self._place = 0
         self._is_begun = False
+        self._begun = []
         self._blocked = {}
 
     def next_job(self) -> JobRecord | None:
@@ -223,6 +225,7 @@ class PickerLists:
             if not self._is_begun:
                 picker.begin_session()
                 self._is_begun = True
+                self._begun.append(self._lists[self._place])
             job = picker.next_job()
             if job is not None:
                 return job
@@ -281,24 +284,26 @@ class PickerLists:
         """
         Return what every list keeps from a job of none of them.
         """
-        planners = (listed.planner for listed in self._lists)
+        planners = (listed.planner for listed in self._begun)
         return tuple(run for each in planners if each is not None for run in each.kept_from(job))
 
     def is_stepwise(self) -> bool:
         """
         Say whether some list's promises depend on what it promised before.
         """
-        planners = (listed.planner for listed in self._lists)
+        planners = (listed.planner for listed in self._begun)
         return any(each.is_stepwise() for each in planners if each is not None)
 
     def promises(self) -> dict[str, BackfillReservation]:
         """
-        Return what all lists promise.
+        Return what all lists promise; of those that weren't gone through in this session, what is
+        recorded.
         """
         found: dict[str, BackfillReservation] = {}
         for listed in self._lists:
             if listed.planner is not None:
-                promised = listed.planner.promises()
+                is_begun = any(each is listed for each in self._begun)
+                promised = listed.planner.promises() if is_begun else None
                 found |= listed.recorded() if promised is None else promised
         return found
 

@@ -86,6 +86,7 @@ def eligible_of(part: Part, request: Request, ground: Ground, group: Mask | None
         or request.is_exclusive
         or part.loads
         or part.bounds
+        or part.stops is not None
     ) and all(condition.is_static for condition in part.conditions)
     if not is_static:
         matching = begin
@@ -124,6 +125,8 @@ def _causes(part: Part, request: Request, ground: Ground) -> Iterator[tuple[Reas
             yield condition.code, detail, capacity.selector.mask(condition, ground)
     if request.is_exclusive:
         yield ReasonCode.HOST_NONEXCLUSIVE, "", ground.idle
+    if part.stops is not None and not ground.is_empty:
+        yield ReasonCode.HOST_STOP_COND, "", ~capacity.stopping.where(part.stops)
 
 
 def _unmatched(

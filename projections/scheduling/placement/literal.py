@@ -28,6 +28,7 @@ from projections.scheduling.placement.parts import (
 )
 from projections.scheduling.placement.plugins import Allocator, Picked, Plan, View
 from projections.scheduling.placement.shortages import Check, checks_of, identity_of, spans_of
+from projections.scheduling.placement.stopping import is_stopping
 from projections.scheduling.request import Part, Request, Usage
 
 Cause = tuple[ReasonCode, str]
@@ -102,6 +103,8 @@ class LiteralPart:
             return self._unmet(host)
         if request.is_exclusive and not ground.idle[number]:
             return ReasonCode.HOST_NONEXCLUSIVE, ""
+        if self._part.stops is not None and is_stopping(ground.capacity, self._part.stops, number):
+            return ReasonCode.HOST_STOP_COND, ""
         return None
 
     def _unmet(self, host: object) -> Cause:
@@ -226,6 +229,7 @@ class LiteralPart:
             ReasonCode.HOST_RES_REQ,
             ReasonCode.HOST_QUE_RESREQ,
             ReasonCode.HOST_NONEXCLUSIVE,
+            ReasonCode.HOST_STOP_COND,
         ]
         within = 0
         if code is ReasonCode.LOAD_UNAVAIL:

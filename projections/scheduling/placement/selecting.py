@@ -22,7 +22,7 @@ from domain.resources import BUILT_IN_ONLY, Catalogue, ValueType
 from domain.resreq.check import COMPARISONS
 from domain.resreq.evaluate import Compiler, HostView, SubmissionHost, number_value
 from domain.resreq.syntax import AllOf, AnyOf, Binary, Expr, Name, Not, Number, OrderKey
-from domain.resreq.verdicts import explain, is_static
+from domain.resreq.verdicts import is_static
 from domain.units import AMOUNT_MAX_MILLI, MILLI, MemoryUnit
 from projections.scheduling.request import Condition
 
@@ -83,12 +83,6 @@ class Selector:
         if condition.is_static:
             return self._static(condition.key, condition.expr)
         return self._dynamic(condition.key, condition.expr, ground)
-
-    def holds(self, expr: Expr, host: HostView) -> bool:
-        """
-        Say whether one host meets an expression now; an index that it doesn't report meets none.
-        """
-        return explain(expr, self.catalogue, host).is_selected
 
     def static(self, conditions: tuple[Condition, ...]) -> Mask:
         """

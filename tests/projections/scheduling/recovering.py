@@ -481,8 +481,8 @@ def queue(cores: Cores, dice: Dice) -> None:
         lambda: {"priority": dice.pick((30, 40, 50))},
         lambda: {"picker": dice.pick(("", *PICKERS))},
         lambda: {
-            "stop_condition": dice.pick(("", "r1m>2", "slots<1", "mem<200", "r1m>2 || foo>3")),
-            "resume_condition": dice.pick(("", "it>5", "slots>0", "mem>1")),
+            "stop_condition": dice.pick(("", "r1m>2", "foo>0", "mem<200", "r1m>2 || foo>3")),
+            "resume_condition": dice.pick(("", "it>5", "mem>1")),
         },
         lambda: {
             "thresholds": dice.pick(

@@ -369,55 +369,6 @@ def test_an_alias_is_kept_as_what_it_means_and_a_site_may_bound_an_index_of_its_
     assert "heat short on h1" == scenario.reasons("A")
 
 
-def test_a_queue_may_say_in_a_select_where_its_jobs_are_stopped_and_go_on(
-    scenario: Scenario,
-) -> None:
-    """
-    LSF's STOP_COND and RESUME_COND; the jobs of other queues aren't concerned.
-    """
-    queue(
-        scenario,
-        "polite",
-        stop_condition="r1m > 2 && it < 5",
-        resume_condition="select[it >= 10]",
-    )
-    scenario.hosts("h1")
-    report(scenario, "h1", r1m=0, it=30_000)
-    running(scenario, "A queue=polite", "B")
-    report(scenario, "h1", r1m=3_000, it=30_000)
-    assert [] == scenario.session()
-    report(scenario, "h1", r1m=3_000, it=1_000)
-    assert ["A stop ordered on h1: SUSP_QUE_STOP_COND"] == scenario.session()
-    scenario.suspended("A")
-    scenario.core = again(scenario)
-    report(scenario, "h1", r1m=0, it=7_000)
-    assert [] == scenario.session()
-    report(scenario, "h1", r1m=9_000, it=10_000)
-
-    assert ["A resume ordered on h1"] == scenario.session()
-
-
-@pytest.mark.parametrize(
-    ("field", "text", "rule"),
-    [
-        ("stop_condition", "nothing > 2", "no resource nothing"),
-        ("resume_condition", "rusage[mem=1]", "select alone"),
-        ("stop_condition", "r1m>1 order[mem]", "select alone"),
-        ("stop_condition", "{select[r1m>1]} || {select[r1m>2]}", "select alone"),
-        ("resume_condition", "r1m >", "resume_condition"),
-    ],
-)
-def test_a_condition_that_is_no_select_is_refused(
-    field: str, text: str, rule: str, scenario: Scenario
-) -> None:
-    """
-    The error names the field, as the requirement's own parser names the place.
-    """
-    with pytest.raises(Refused, match=rule) as caught:
-        queue(scenario, **{field: text})
-    assert field == caught.value.field
-
-
 @pytest.mark.parametrize("of_queue", [False, True])
 def test_between_the_two_thresholds_nothing_starts(of_queue: bool, scenario: Scenario) -> None:
     """
@@ -435,21 +386,6 @@ def test_between_the_two_thresholds_nothing_starts(of_queue: bool, scenario: Sce
     scenario.session()
 
     assert "r1m short on h1; it short on h2" == scenario.reasons("A")
-
-
-def test_a_condition_is_what_its_text_says_alone(scenario: Scenario) -> None:
-    """
-    Whoever changes a definition hands back what was made of the old text: a condition whose text is
-    taken away is gone, and one without text, which nobody checked, never counts. It would have
-    ended the scheduler at the next report.
-    """
-    queue(scenario, "polite", stop_condition="r1m > 2", resume_condition="it >= 10")
-    known = scenario.state.stored.queues["polite"].spec
-
-    queue(scenario, "polite", stop_when=known.stop_when, resume_when=known.resume_when)
-
-    spec = scenario.state.stored.queues["polite"].spec
-    assert (None, None) == (spec.stop_when, spec.resume_when)
 
 
 def test_a_requirement_of_a_queue_given_parsed_is_checked(scenario: Scenario) -> None:

@@ -633,6 +633,16 @@ def the_hosts_load_is_beyond_its_threshold(plain: bool) -> Scenario:
     return scenario
 
 
+@provokes("HOST_STOP_COND")
+def jobs_of_the_queue_are_stopped_on_the_host(plain: bool) -> Scenario:
+    scenario = begun(plain, "h1")
+    queue(scenario, "normal", stop_condition="r1m > 2")
+    load = (Amount(resource="r1m", milli=2_001),)
+    scenario.command(WorkerReport(worker="h1", incarnation=1, load=load), actor="")
+    scenario.jobs("A")
+    return scenario
+
+
 @provokes("HOST_DISABLED")
 def the_host_is_closed(plain: bool) -> Scenario:
     scenario = begun(plain, "h1")

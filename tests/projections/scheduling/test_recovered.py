@@ -38,7 +38,7 @@ def submit(cores: Cores, **values: Any) -> None:
     """
     Submit a job of alice's.
     """
-    spec = JobSpec(user="alice", queue="normal", **values)
+    spec = JobSpec(**{"user": "alice", "queue": "normal"} | values)
     cores.tell(SubmitJob(spec=spec), "alice")
 
 
@@ -46,7 +46,7 @@ def modify(cores: Cores, job_id: str, **values: Any) -> None:
     """
     Give a job another content.
     """
-    spec = JobSpec(user="alice", queue="normal", **values)
+    spec = JobSpec(**{"user": "alice", "queue": "normal"} | values)
     cores.tell(ModifyJob(job_id=job_id, spec=spec), "alice")
 
 
@@ -221,6 +221,22 @@ def test_who_gave_up_gathering_gathers_again_though_another_one_started() -> Non
     assert cores.now_us + 1 == cores.wakeup(cores.kept)
     cores.session()
     assert cores.now_us + 1 == cores.wakeup(cores.kept)
+
+
+def test_a_list_that_is_not_reached_keeps_what_it_has_promised() -> None:
+    """
+    The cluster's picker is blocked and ends the session before that list: nobody knows better.
+    """
+    cores = cores_with("h1", picker="strict_fcfs")
+    cores.tell(DefineQueue(queue="normal", spec=QueueSpec(priority=30, picker="easy")))
+    cores.tell(DefineQueue(queue="high", spec=QueueSpec(priority=40)))
+    submit(cores, tasks_min=2, tasks_max=2)
+    submit(cores)
+    assert 1 == len(told(cores, JobStartPromised))
+    submit(cores, queue="high")
+    cores.restore()
+
+    assert [] == told(cores, JobStartPromised)
 
 
 def test_nobody_is_promised_to_start_now_who_can_not() -> None:

@@ -104,6 +104,8 @@ class Sight:
         own = 0 if self.claimed is None else self.claimed.tasks.get(host.name, 0)
         if self.is_empty:
             return host.slots - own
+        if self._is_barred(host):
+            return 0
         used = own
         for other in self.model.live():
             if other.got is not None and not self._gives_slots(other):
@@ -111,6 +113,20 @@ class Sight:
         for holder in self._others_that_hold():
             used += held_slots(self.model, holder, host.name)
         return max(0, host.slots - used)
+
+    def _is_barred(self, host: Host) -> bool:
+        """
+        Say whether a job was stopped on the host for another, and goes on there before this one.
+        """
+        priority = self.model.queues[self.job.queue].priority
+        return any(
+            other.state == "SSUSP"
+            and other.stopped_for
+            and other.got is not None
+            and host.name in other.got.tasks
+            and self.model.queues[other.queue].priority >= priority
+            for other in self.model.live()
+        )
 
     def amount(self, host: Host, resource: str) -> int:
         """

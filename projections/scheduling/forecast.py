@@ -17,7 +17,7 @@ from domain.errors import InvariantBroken
 from domain.reservations import KeptRun
 from projections.scheduling.capacity import Column, Mask
 from projections.scheduling.foreseen import Forecast, SlotsAhead, Wanted, kept_of
-from projections.scheduling.own_view import ground_of, relief_for
+from projections.scheduling.own_view import ground_of, is_as_all_see_it, relief_for
 from projections.scheduling.placement.relief import Relief
 from projections.scheduling.placement.runner import PlacementRunner
 from projections.scheduling.promises import add_kept
@@ -88,7 +88,7 @@ class Forecasts:
         host is held for anybody, every end is known, and some allocator fills hosts as they are.
         """
         state = self._state
-        if not state.capacity.is_plain or state.keepers or state.gatherers or state.victims:
+        if not (state.capacity.is_plain and is_as_all_see_it(state, job)) or state.victims:
             return None
         if len(state.live) != len(state.releases):
             return None

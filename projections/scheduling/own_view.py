@@ -19,7 +19,7 @@ def is_as_all_see_it(state: State, job: JobRecord) -> bool:
     """
     Say whether the hosts are for a job as they are for everybody.
     """
-    if state.keepers or state.gatherers:
+    if state.keepers or state.gatherers or state.barring(job.spec.queue):
         return False
     return not (state.victims and state.preys_of(job.spec.queue))
 
@@ -41,6 +41,7 @@ def relief_for(
         kept: What must stay free besides, by the word of its picker.
     """
     relief = Relief(state.capacity)
+    relief.barring = state.barring(job.spec.queue)
     preys = state.preys_of(job.spec.queue)
     holders = holders_of(state)
     for victim in state.victims.values():

@@ -433,8 +433,7 @@ class Session:
         Try to place a job beside what is kept for others, but for those who lend it.
         """
         state, tracer, chain = self._state, self._tracer, self._settings.allocators
-        is_plain = not (terms.kept or state.keepers or state.gatherers or state.victims)
-        is_plain = is_plain or (not terms.kept and is_as_all_see_it(state, job))
+        is_plain = not terms.kept and is_as_all_see_it(state, job)
         if is_plain and tracer is None:
             return self._runner.place(request, chain)
         ground = Ground(state.capacity)

@@ -1,17 +1,19 @@
 """
-Hosts that take no jobs for a time, and hosts whose load is too much for jobs that run there.
+Hosts that take no jobs for a time or not those of lower queues, and hosts whose load is too much
+for jobs that run there.
 """
 
 from __future__ import annotations
 
 from domain.allocations import Allocation
+from domain.job_states import JobState
 from domain.reasons import ReasonCode
 from domain.resources import Catalogue
 from domain.thresholds import LoadThreshold, is_beyond
 from domain.windows import is_open, next_change_us
 from projections.scheduling.load_bounds import lower_is_better
 from projections.scheduling.pickers.protocol import JobPicker
-from projections.scheduling.records import StoredState, WorkerRecord
+from projections.scheduling.records import JobRecord, StoredState, WorkerRecord
 from projections.scheduling.sight import Sight
 
 
@@ -31,6 +33,7 @@ class ShutHosts(Sight):
         super().__init__(stored, picker)
         self.timed_hosts: dict[str, WorkerRecord] = {}
         self._stops: list[LoadThreshold] = []
+        self._barring: dict[int, tuple[JobRecord, ...]] = {}
 
     def note_host(self, worker: WorkerRecord, now_us: int) -> None:
         """
@@ -93,6 +96,34 @@ class ShutHosts(Sight):
             if worker.accepted_us is not None:
                 found.append(worker.accepted_us + interval_us)
         return found
+
+    # -- hosts of suspended jobs
+
+    def barring(self, queue: str) -> tuple[JobRecord, ...]:
+        """
+        Return the jobs on whose hosts a queue's jobs can't start: those that were stopped for
+        others, and whose queue is as high. They go on before.
+        """
+        if not self.victims:
+            return ()
+        own = self.stored.queues[queue].spec.priority
+        found = self._barring.get(own)
+        if found is None:
+            found = self._barring[own] = tuple(
+                job
+                for job in self.victims.values()
+                if job.state is JobState.SSUSP
+                and self.stored.queues[job.spec.queue].spec.priority >= own
+            )
+        return found
+
+    def note_suspensions(self) -> None:
+        """
+        Note that a job is suspended by the system, or no longer: other hosts may be open.
+        """
+        self._barring.clear()
+        self.capacity.freed += 1
+        self.capacity.changed += 1
 
     # -- load
 

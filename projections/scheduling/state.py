@@ -397,6 +397,7 @@ class State(ShutHosts):
             self.limits.reserve(job)
         self.with_victims_back(lambda: None)
         self._preys.clear()
+        self.note_suspensions()
         self.forget_requests()
         self.time_alternatives_anew()
         self.note_loads()

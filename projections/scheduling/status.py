@@ -185,7 +185,7 @@ def _with_suspended(
     Return reasons in which hosts that are short of slots only because of what suspended jobs keep
     say so.
     """
-    if not any(victim.is_aside for victim in state.victims.values()):
+    if not state.barring(job.spec.queue):
         return reasons
     keeping = _kept_for_suspended(state, job)
     found = []
@@ -218,14 +218,11 @@ def _kept_for_suspended(state: State, job: JobRecord) -> Mask:
     """
     Return the hosts that have free slots, which suspended jobs of as high a queue keep.
     """
-    capacity, own = state.capacity, state.queue_of(job).spec.priority
+    capacity = state.capacity
     kept = np.zeros(capacity.hosts, np.int64)
-    preys = state.preys_of(job.spec.queue)
-    for victim in state.victims.values():
-        if not victim.is_aside or victim.allocation is None or victim.spec.queue in preys:
-            continue
-        if state.queue_of(victim).spec.priority >= own:
-            kept += slots_of(state, victim.allocation)
+    for each in state.barring(job.spec.queue):
+        if each.allocation is not None:
+            kept += slots_of(state, each.allocation)
     running = capacity.used - _slots_aside(state)
     is_kept: Mask = (kept > 0) & (running < capacity.slots)
     return is_kept

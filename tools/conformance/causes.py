@@ -36,6 +36,8 @@ def with_causes(case: Fields) -> Fields:
         # The second element waits for the first.
         filled["jobs"] = [{"id": "J1", **parts["job"], **parts["array"]}]
         waits = "J1[2]"
+        if parts["limit"]:
+            parts["limit"] = {"SLOTS": 1}
     filled["expect"] = {"pend": {waits: {"main": case.get("expect")}}}
     if parts["running"]:
         filled["running"] = [parts["running"]]

@@ -452,7 +452,8 @@ def _change(state: State, stamped: Stamped, job: JobRecord, spec: JobSpec) -> No
         state.set_waiting_timers(job)
     elif job.state in LIVE:
         state.limits.charge_anew(job)
-        state.capacity.freed += 1
+        # A suspended one may shut its hosts to other queues now.
+        state.note_suspensions()
         state.set_run_timers(job)
 
 

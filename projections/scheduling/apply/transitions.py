@@ -31,6 +31,8 @@ def move(state: State, job: JobRecord, after: JobState, now_us: int) -> None:
         job.system_suspended_us += spent
     job.state = after
     job.since_us = now_us
+    if JobState.SSUSP in (before, after):
+        state.note_suspensions()
     if after is JobState.RUN and job.allocation is not None:
         state.note_run(job)
     if state.children:

@@ -73,10 +73,30 @@ def room_of(part: Part, usage: Usage, request: Request, ground: Ground) -> Room:
         left = ground.left(need.resource)[0]
         reason = PendReason(code=ReasonCode.RES_SHORT, resource=need.resource)
         room.keep_within(need, left, part.tasks_min, reason)
+    if usage.thresholds and usage.shared:
+        _keep_thresholds(room, usage, ground)
     for budget in part.budgets:
         if budget.rule.hosts is None:
             _keep_budget(room, budget, part, usage, ground)
     return room
+
+
+def _keep_thresholds(room: Room, usage: Usage, ground: Ground) -> None:
+    """
+    Note the thresholds of what all hosts share that aren't met; those of hosts are theirs to meet.
+    """
+    shared = {need.resource for need in usage.shared}
+    for threshold in usage.thresholds:
+        name = threshold.resource
+        if name not in shared or (ground.is_empty and threshold.is_ceiling):
+            continue
+        left, milli = ground.left(name)[0], threshold.milli
+        if room.tracer is not None:
+            room.tracer.check(SharedNeed(name, milli), left, milli, None)
+        is_met = left <= milli if threshold.is_ceiling else left >= milli
+        if not is_met and all(reason.resource != name for reason in room.short):
+            code = ReasonCode.RES_SHORT
+            room.short.append(PendReason(code=code, resource=name, requested_milli=milli))
 
 
 def _keep_budget(room: Room, budget: Budget, part: Part, usage: Usage, ground: Ground) -> None:

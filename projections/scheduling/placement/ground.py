@@ -233,6 +233,9 @@ class Ground:
             self._idle = capacity.used == relief.slots
         free = np.maximum(capacity.slots - capacity.used + relief.slots, 0)
         self.usable = np.where(self.takes, free, 0)
+        for job in relief.barring:
+            for run in job.allocation.runs if job.allocation else ():
+                self.usable[run.first : run.first + run.hosts] = 0
         for name, charged in relief.charged.items():
             column = capacity.resources[name]
             self._available[name] = column.relieved(charged, relief.unused[name])

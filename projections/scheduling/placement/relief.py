@@ -20,6 +20,8 @@ class Relief:
 
     Args:
         capacity: Of which hosts; read, never changed.
+
+    ``barring`` are the jobs whose hosts are shut meanwhile, because these jobs go on there first.
     """
 
     def __init__(self, capacity: Capacity) -> None:
@@ -31,6 +33,7 @@ class Relief:
         self.headroom: list[tuple[Budget, int | Column]] = []
         self.units: list[HostRun] = []
         self.ended: Mask | None = None
+        self.barring: tuple[JobRecord, ...] = ()
 
     def copy(self) -> Relief:
         """
@@ -44,6 +47,7 @@ class Relief:
         other.headroom = list(self.headroom)
         other.units = list(self.units)
         other.ended = None if self.ended is None else self.ended.copy()
+        other.barring = self.barring
         return other
 
     def give_slots(self, job: JobRecord) -> None:
@@ -72,6 +76,8 @@ class Relief:
         Give back everything of a job that will have ended, named units too, and its hosts alone
         where it had them alone.
         """
+        if self.barring:
+            self.barring = tuple(each for each in self.barring if each is not job)
         self.give_slots(job)
         if job.allocation is None:
             return

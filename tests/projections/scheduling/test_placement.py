@@ -370,7 +370,8 @@ def test_alternatives_of_rusage_are_tried_from_the_left(plain: bool) -> None:
 @BOTH
 def test_a_threshold_is_a_floor(plain: bool) -> None:
     """
-    Nothing starts unless so much is there, however little it reserves.
+    Nothing starts unless so much is there, however little it reserves; of what all hosts share that
+    is told once.
     """
     scenario = cluster(plain, {"name": "h1"})
     shared(scenario, "bw", 5)
@@ -379,9 +380,9 @@ def test_a_threshold_is_a_floor(plain: bool) -> None:
     ask(scenario, "C", "rusage[bw=1:threshold=5]")
 
     assert [
-        "A pended: never: bw short on h1",
+        "A pended: never: RES_SHORT bw",
         "B dispatched: h1*1",
-        "C pended: bw short on h1",
+        "C pended: RES_SHORT bw",
     ] == scenario.session()
 
 

@@ -390,7 +390,16 @@ class Capacity:
         if self.is_plain:
             self._is_used_behind = True
             self.usable_total -= tasks * hosts
-            self._take_usable(first, stop, tasks)
+            # Few are changed one by one. Adding to a view, and not to a slice by name, spares
+            # writing the view back onto itself; adding an array without dimensions takes half the
+            # time of adding a plain number.
+            if hosts <= FEW_HOSTS:
+                cells = self._usable_cells
+                for number in range(first, stop):
+                    cells[number] -= tasks
+            else:
+                usable = self.usable[first:stop]
+                usable -= _whole(tasks)
         else:
             used = self.used[first:stop]
             used += tasks
@@ -403,22 +412,6 @@ class Capacity:
             column.settle(first, stop)
         for instances in run.instances:
             self.units.charge(run.first, instances, sign)
-
-    def _take_usable(self, first: int, stop: int, tasks: int) -> None:
-        """
-        Take so many tasks off what each host from first up to stop has left.
-
-        Few are changed one by one. Adding to a view, and not to a slice by name, spares writing the
-        view back onto itself; adding an array without dimensions takes half the time of adding a
-        plain number.
-        """
-        if stop - first <= FEW_HOSTS:
-            cells = self._usable_cells
-            for number in range(first, stop):
-                cells[number] -= tasks
-        else:
-            usable = self.usable[first:stop]
-            usable -= _whole(tasks)
 
     def _set_exclusive(self, allocation: Allocation, sign: int) -> None:
         """

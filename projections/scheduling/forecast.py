@@ -90,20 +90,18 @@ class Forecasts:
         state = self._state
         if not (state.capacity.is_plain and is_as_all_see_it(state, job)) or state.victims:
             return None
-        if len(state.live) != len(state.releases):
-            return None
-        request = state.request_of(job)
-        if not request.is_bare:
-            return None
-        part = request.only
-        is_counted = part.tasks_max == 1 or FILLS in state.settings().allocators
-        if part.usages[0].needs or part.conditions or part.budgets or not is_counted:
-            return None
-        if kept_from_starting(state, job, state.session_us) is not None:
-            return None
         if self._ahead is None:
             # It sees the state as it is whenever it is asked.
             self._ahead = SlotsAhead(state.capacity, state.live, state.releases)
+        if len(state.live) != self._ahead.known:
+            return None
+        request = state.request_of(job)
+        if not request.is_slots:
+            return None
+        if request.only.tasks_max > 1 and FILLS not in state.settings().allocators:
+            return None
+        if kept_from_starting(state, job, state.session_us) is not None:
+            return None
         return self._ahead
 
     def kept_for(self, wanted: Wanted) -> tuple[KeptRun, ...] | None:

@@ -92,6 +92,13 @@ class SlotsAhead:
         """
         return self._capacity.usable_total
 
+    @property
+    def known(self) -> int:
+        """
+        Return how many running jobs there are whose end is known.
+        """
+        return len(self._releases)
+
     def by_time(self) -> list[tuple[int, int]]:
         """
         Return (moment, slots) of what running jobs give back, in order.

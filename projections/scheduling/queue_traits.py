@@ -17,11 +17,13 @@ class QueueTraits(NamedTuple):
         fills_in: Jobs get values from it that they don't name themselves.
         bounds_jobs: It says who may use it, where, when, how long or how much.
         gathers: Jobs that can't start yet keep what is free.
+        asks_more: What it says is part of what its jobs ask for.
     """
 
     fills_in: bool
     bounds_jobs: bool
     gathers: bool
+    asks_more: bool
 
     @classmethod
     def of(cls, queue: QueueSpec) -> QueueTraits:
@@ -31,4 +33,7 @@ class QueueTraits(NamedTuple):
         bounds = (queue.users, queue.hosts, queue.run_windows)
         bounds_jobs = queue.has_ceilings or any(bound is not None for bound in bounds)
         times = (queue.slot_reserve_us, queue.resource_reserve_us)
-        return cls(queue.fills_in, bounds_jobs, any(each is not None for each in times))
+        gathers = any(each is not None for each in times)
+        more = (queue.users, queue.run_windows, queue.requirement)
+        asks_more = queue.is_backfill or any(each is not None for each in more)
+        return cls(queue.fills_in, bounds_jobs, gathers, asks_more)

@@ -199,6 +199,7 @@ class Request:
         hosts_max: Most hosts it may have, None for any.
         is_bare: Whether it is one count or range of tasks with amounts per host or task, on hosts
             of some kind, in some order, and nothing else.
+        is_slots: Whether it is bare, and for slots alone on any host.
         is_volatile: Whether its outcome or reasons may change with every change of capacity; those
             of slots alone only change when something is freed.
         is_timed: Whether it has alternatives that open some time after submission.
@@ -215,6 +216,7 @@ class Request:
     is_exclusive: bool = False
     hosts_max: int | None = None
     is_bare: bool = False
+    is_slots: bool = False
     is_volatile: bool = True
     is_timed: bool = False
     queue_hosts: NameList | None = None
@@ -282,11 +284,8 @@ def fingerprint_of(asking: Asking) -> str:
     Users and projects are not in it but as the budgets that the job is charged to.
     """
     spec = asking.spec
-    tasks = (
-        str(spec.tasks_min)
-        if spec.tasks_min == spec.tasks_max
-        else f"{spec.tasks_min},{spec.tasks_max}"
-    )
+    least, most = spec.tasks_min, spec.tasks_max
+    tasks = least if least == most else f"{least},{most}"
     words = f"queue={spec.queue} tasks={tasks}"
     if asking.text:
         words += f" {asking.text}"
@@ -321,6 +320,7 @@ def request_of(asking: Asking, settings: ClusterSettings, catalogue: Catalogue) 
     is_simple = len(branches) == 1 and len(branches[0].parts) == 1 and len(one.usages) == 1
     is_counted = all(each.rule.hosts is None and each.rule.is_counted for each in one.budgets)
     is_bound = bool(one.budgets or asking.budgets)
+    is_bare = is_simple and is_counted and not is_restricted and _is_bare(one)
     return Request(
         fingerprint=fingerprint_of(asking),
         branches=branches,
@@ -329,7 +329,8 @@ def request_of(asking: Asking, settings: ClusterSettings, catalogue: Catalogue) 
         excluded_hosts=asking.excluded_hosts,
         is_exclusive=spec.is_exclusive,
         hosts_max=asking.hosts_max,
-        is_bare=is_simple and is_counted and not is_restricted and _is_bare(one),
+        is_bare=is_bare,
+        is_slots=is_bare and not (one.usages[0].needs or one.conditions or one.budgets),
         is_volatile=bool(
             is_bound or not is_simple or is_restricted or _is_volatile(one, settings)
         ),

@@ -14,36 +14,34 @@ from domain.envelope import Stamped
 from domain.errors import InvariantBroken
 from domain.event import Event, sure
 from domain.events.jobs import JobDispatched, JobEnded, JobPended, JobStartPromised
-from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged, SessionHeld
-from domain.ids import CLUSTER, REASONS, SESSION
+from domain.events.session import JobsForgotten, ListHeldBack, SessionHeld
+from domain.ids import CLUSTER, SESSION
 from domain.job_states import JobState
-from domain.reasons import NOTES, PendReason, ReasonCode
+from domain.reasons import ReasonCode
 from projections.scheduling.forcing import forced_fingerprint, place_forced
 from projections.scheduling.gathering import Gathering
 from projections.scheduling.id_ranges import ranges_of
 from projections.scheduling.orders import Orders
 from projections.scheduling.own_view import ground_of, is_as_all_see_it, relief_for
-from projections.scheduling.pickers.lists import held_back
+from projections.scheduling.pickers.lists import PickerLists, held_back
 from projections.scheduling.pickers.protocol import NO_TERMS, JobPicker, Terms
 from projections.scheduling.placement.failures import failed_outcome
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
-from projections.scheduling.placement.shortages import identity_of
 from projections.scheduling.preemption import Preemption
 from projections.scheduling.promises import may_borrow, promised_anew
 from projections.scheduling.readiness import (
     READY,
-    can_never_start,
     ends_as_orphan,
     kept_back,
     kept_from_starting,
     note_windows,
 )
+from projections.scheduling.reason_sets import ReasonSets
 from projections.scheduling.records import JobRecord
 from projections.scheduling.request import Request
 from projections.scheduling.resumption import Resumption
 from projections.scheduling.state import State
-from projections.scheduling.status import with_status
 from projections.scheduling.trace_session import SessionTracing
 from projections.scheduling.trace_writing import Tracer
 from projections.scheduling.watches import order_of
@@ -72,7 +70,9 @@ class Session:
         self._state = state
         self._runner = runner
         self._record = record
+        self._sets = ReasonSets(state, runner, self._decided)
         self._planner = state.planner
+        self._is_listed = isinstance(state.picker, PickerLists)
         self._tracer: Tracer | None = None
 
     def _begin(self, now_us: int, tracing: SessionTracing | None) -> None:
@@ -200,7 +200,7 @@ class Session:
                 self._dispatch(job, outcome.allocation, is_forced=True)
             else:
                 fingerprint = forced_fingerprint(self._state, job)
-                self._pend(job, self._set_of(fingerprint, outcome, job))
+                self._pend(job, self._sets.of_outcome(fingerprint, outcome, job))
 
     # -- readiness
 
@@ -233,27 +233,8 @@ class Session:
             else:
                 state.picker.on_job_state_change(job)
                 state.unready[job.stream] = job
-                self._pend(job, self._set_of_reason(reason))
+                self._pend(job, self._sets.of_reason(reason))
         return ready
-
-    def _set_of_reason(self, reason: PendReason) -> int:
-        """
-        Return the set of one reason of the whole job, made first when nobody is in it yet.
-        """
-        state = self._state
-        fingerprint = f"reason={reason.code.value}" + (f" {reason.detail}" if reason.detail else "")
-        kept = state.sets.get(fingerprint)
-        if kept is not None:
-            return kept.number
-        number = state.stored.highest_reason_set + 1
-        event = ReasonSetChanged(
-            set_number=number,
-            fingerprint=fingerprint,
-            never=reason.code is ReasonCode.JOB_DEP_INVALID,
-            reasons=(reason,),
-        )
-        self._decided(REASONS, event)
-        return number
 
     def _leave_old_reasons(self, jobs: list[JobRecord]) -> None:
         """
@@ -264,7 +245,7 @@ class Session:
             kept = self._state.stored.reason_sets.get(job.reason_set)
             is_old = kept is not None and kept.fingerprint.startswith("reason=")
             if is_old and job.state is JobState.PEND:
-                self._pend(job, self._set_of_reason(READY))
+                self._pend(job, self._sets.of_reason(READY))
 
     # -- one job
 
@@ -363,12 +344,12 @@ class Session:
         # What is held for the job is part of what it asks for.
         request = state.request_of(job)
         try:
-            number = self._set_of(request.fingerprint, outcome, job)
+            number = self._sets.of_outcome(request.fingerprint, outcome, job)
         except InvariantBroken:
             raise
         except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
             outcome = failed_outcome(failure)
-            number = self._set_of(request.fingerprint, outcome, job)
+            number = self._sets.of_outcome(request.fingerprint, outcome, job)
         if not (outcome.has_failed or is_open):
             self._unsat[request.fingerprint] = number
         self._pend(job, number)
@@ -448,54 +429,6 @@ class Session:
         if job.reason_set != number:
             self._decided(job.stream, sure(JobPended, reason_set=number))
 
-    def _set_of(self, fingerprint: str, outcome: Pending, job: JobRecord) -> int:
-        """
-        Return the request's reason set, made or changed first when these reasons differ from the
-        recorded ones.
-        """
-        state = self._state
-        kept = state.sets.get(fingerprint)
-        if kept is not None and state.signatures.get(kept.number) == outcome.signature:
-            return kept.number
-        found, never = self._described(job, outcome)
-        number = kept.number if kept is not None else state.stored.highest_reason_set + 1
-        same = (
-            kept is not None
-            and kept.never == never
-            and identity_of(kept.reasons) == identity_of(found)
-        )
-        if not same:
-            event = ReasonSetChanged(
-                set_number=number,
-                fingerprint=fingerprint,
-                never=never,
-                reasons=found,
-                proved_by=job.job_id,
-            )
-            self._decided(REASONS, event)
-        state.signatures[number] = outcome.signature
-        return number
-
-    def _described(self, job: JobRecord, outcome: Pending) -> tuple[tuple[PendReason, ...], bool]:
-        """
-        Return every reason why a job waits, and whether it could never start.
-
-        Raises:
-            Exception: Whatever a plug-in raised when it was asked.
-        """
-        state = self._state
-        found = outcome.reasons()
-        if job.forced_on:
-            return found, False
-        if any(reason.hosts for reason in found) or all(each.code in NOTES for each in found):
-            found = with_status(found, state)
-        if outcome.has_failed:
-            return found, False
-        never = can_never_start(state, job) or self._runner.never(
-            state.request_of(job), state.settings().allocators
-        )
-        return found, never
-
     # -- after the last job
 
     def _note_promises(self) -> None:
@@ -512,8 +445,13 @@ class Session:
         """
         Record of each list which job holds back the rest, when that has changed.
         """
-        stored = self._state.stored
-        for stream, blocker in held_back(self._state.picker):
+        stored, picker = self._state.stored, self._state.picker
+        if not self._is_listed:
+            # hot: one picker has one blocker, mostly the one of before.
+            only = picker.blocker()
+            if only is None or only.stream == stored.blocker:
+                return
+        for stream, blocker in held_back(picker):
             known = stored.blocker if stream == CLUSTER else stored.blockers.get(stream)
             if blocker.stream != known:
                 self._decided(stream, sure(ListHeldBack, blocker=blocker.job_id))

@@ -27,6 +27,7 @@ from projections.scheduling.capacity import derive
 from projections.scheduling.limits import Limits
 from projections.scheduling.load_bounds import LoadBound, bounds_of
 from projections.scheduling.openings import opens_by_taking
+from projections.scheduling.own_words import own_words
 from projections.scheduling.pickers.protocol import JobPicker
 from projections.scheduling.preying import preys_of
 from projections.scheduling.queue_share import NO_SHARE, QueueShare, share_of
@@ -37,7 +38,6 @@ from projections.scheduling.request import (
     fingerprint_of,
     request_of,
 )
-from projections.scheduling.rights import right_lost
 from projections.scheduling.shut_hosts import ShutHosts
 
 PARSED_MAX: Final = 4_096
@@ -197,10 +197,11 @@ class State(ShutHosts):
         if request is not None and not request.is_timed:
             return request
         asking = self._asking(job)
-        fingerprint = fingerprint_of(asking) + self._own_constraints(job)
+        asks_more = job.spec.queue in self._asking_more
+        fingerprint = fingerprint_of(asking) + own_words(self, job, asks_more=asks_more)
         request = None if self.is_plain else self.requests.get(fingerprint)
         if request is None:
-            bounds, share = self._bounds_of(job.spec.queue), self._queue_share(job.spec)
+            bounds, share = self._bounds_of(job.spec.queue), self.queue_share(job.spec)
             stop_when = self.stored.queues[job.spec.queue].spec.stop_when
             stops = None if stop_when is None else stop_when.only.select
             asking = asking._replace(bounds=bounds, stops=stops, of_queue=share)
@@ -270,7 +271,7 @@ class State(ShutHosts):
         is_pool = known in capacity.pools.by_name
         return known == SLOTS or is_pool or capacity.counts(known)
 
-    def _queue_share(self, spec: JobSpec) -> QueueShare:
+    def queue_share(self, spec: JobSpec) -> QueueShare:
         """
         Return what of a job's requirement only its queue says.
         """
@@ -455,37 +456,3 @@ class State(ShutHosts):
         """
         kept = self.stored.reason_sets.get(job.reason_set) if job.reason_set else None
         return kept is not None and kept.fingerprint == self.request_of(job).fingerprint
-
-    def _own_constraints(self, job: JobRecord) -> str:
-        """
-        Return, in canonical words, what beside its request decides whether the job can start.
-        """
-        spec = job.spec
-        words = ""
-        if job.index and self.stored.arrays[job.number].started_max is not None:
-            words = f" array={job.number}"
-        queue = self.stored.queues[spec.queue].spec
-        if queue.run_windows is not None or spec.deadline_us is not None:
-            limit_us = self.longest_run_us(job)
-            words += f" run_limit={limit_us} deadline={spec.deadline_us}"
-            if spec.deadline_us is not None and limit_us is not None:
-                now_us = max(self.session_us, self.stored.time_us, job.submit_us)
-                words += " late" * (now_us + limit_us > spec.deadline_us)
-        if queue.requirement is not None:
-            words += self._queue_share(spec).text()
-        lost = right_lost(self, spec)
-        if lost is not None:
-            words += f" {lost.code.value}={lost.detail}"
-        if job.keeps is not None or (self.victims and self.has_victims(job)):
-            words += f" keeps={job.job_id}"
-        if job.stream in self.gatherers:
-            words += f" gathers={job.job_id}"
-        if queue.is_backfill:
-            words += f" within={self.run_limit_us(job)}"
-        if job.has_spared:
-            words += f" spares={job.job_id}"
-        if self.settings().preemption.delay_us and self.preys_of(spec.queue):
-            words += f" since={job.queue_us}"
-        if job.excluded_hosts:
-            words += f" excluded={','.join(map(str, job.excluded_hosts))}"
-        return words

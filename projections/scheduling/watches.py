@@ -331,6 +331,7 @@ class Watches(Moments):
             if each.spec.new_job_delay_us
         }
         self._gathering = {name for name, each in traits.items() if each.gathers}
+        self._asking_more = {name for name, each in traits.items() if each.asks_more}
 
     def gathers(self, job: JobRecord) -> bool:
         """

@@ -111,7 +111,8 @@ def _stop_waiting(state: State, job: JobRecord, now_us: int) -> None:
     """
     if job.state is JobState.PEND:
         state.waiting -= 1
-    state.leave_set(job, now_us)
+    if job.reason_set:
+        state.leave_set(job, now_us)
     job.orphan_us = None
     if job.forced_on:
         job.forced_on = ()
@@ -206,7 +207,8 @@ def dispatched(state: State, stamped: Stamped, event: JobDispatched) -> None:
         # Its hosts may be oversubscribed from now on.
         state.capacity.settle_all()
     state.pace_hosts(event.allocation, now_us)
-    state.limits.charge(job)
+    if state.limits.are_any:
+        state.limits.charge(job)
     state.set_run_timers(job)
 
 

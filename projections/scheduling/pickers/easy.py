@@ -32,7 +32,7 @@ class _Promise:
     decide; None otherwise.
     """
 
-    __slots__ = ("ahead", "entry", "extra", "forecast", "free", "kept", "start_us")
+    __slots__ = ("ahead", "entry", "extra", "forecast", "free", "kept", "start_us", "terms")
 
     def __init__(self, entry: Entry, ahead: SlotsAhead | None, forecast: Forecast | None) -> None:
         self.entry = entry
@@ -42,6 +42,8 @@ class _Promise:
         self.start_us = None if forecast is None else forecast.start_us
         self.kept: tuple[KeptRun, ...] | None = None if forecast is None else forecast.kept
         self.free = 0 if ahead is None else ahead.free
+        # Of jobs that don't touch what it needs; they are made once.
+        self.terms: Terms | None = None
 
     @property
     def job(self) -> JobRecord:
@@ -90,7 +92,7 @@ class Easy(OrderedPicker):
         self._fresh[job.stream] = self._waiting.push(job)
 
     def on_job_state_change(self, job: JobRecord) -> None:
-        super().on_job_state_change(job)
+        self._waiting.drop(job)
         self._fresh.pop(job.stream, None)
 
     def on_job_update(self, job: JobRecord) -> None:
@@ -231,10 +233,12 @@ class Easy(OrderedPicker):
         return (self._view.fingerprint_of(job), ends) not in self._failed
 
     def _terms_for(self, promise: _Promise, job: JobRecord, *, ends: bool) -> Terms:
-        first = promise.entry.job.job_id
+        terms = promise.terms
+        if terms is None:
+            terms = promise.terms = Terms(promise.entry.job.job_id)
         if ends or (promise.ahead is not None and job.spec.tasks_min == job.spec.tasks_max):
-            return Terms(first)
-        return Terms(first, self._kept(promise))
+            return terms
+        return Terms(terms.ahead_of, self._kept(promise))
 
     def _kept(self, promise: _Promise) -> tuple[KeptRun, ...]:
         if promise.kept is None:
@@ -300,15 +304,16 @@ class Easy(OrderedPicker):
     # -- what is recorded of it
 
     def blocker(self) -> JobRecord | None:
-        if self._promise is None or len(self._waiting.entries) < 2:
+        promise = self._promise
+        if promise is None or len(self._waiting.entries) < 2:
             return None
-        return self._promise.job
+        return promise.entry.job
 
     def promises(self) -> dict[str, BackfillReservation]:
         promise = self._promise
         if promise is None:
             return {}
-        return {promise.job.stream: self._reservation(promise)}
+        return {promise.entry.job.stream: self._reservation(promise)}
 
     def is_stepwise(self) -> bool:
         return False
@@ -317,7 +322,7 @@ class Easy(OrderedPicker):
         """
         Return what is promised: as recorded, while that holds.
         """
-        before, start_us = promise.job.promise, promise.start_us
+        before, start_us = promise.entry.job.promise, promise.start_us
         if promise.ahead is None or start_us is None:
             forecast = promise.forecast
             assert forecast is not None, "a promise has a forecast or the slots ahead"

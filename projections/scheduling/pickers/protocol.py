@@ -5,8 +5,7 @@ What a job picker supplies.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from domain.reservations import BackfillReservation, KeptRun
 from projections.scheduling.foreseen import Forecast, SlotsAhead, Wanted
@@ -245,8 +244,7 @@ class JobPicker(Protocol):
         ...
 
 
-@dataclass(slots=True, frozen=True)
-class Terms:
+class Terms(NamedTuple):
     """
     Say on which terms a picker lets a job start.
 

@@ -26,6 +26,7 @@ ONE: Final = np.array(1)
 
 NUMBERS: Final = np.arange(1 << 16)
 """Most picks are one stretch, and comparing bytes tells that in a fifth of the time."""
+NUMBERS.flags.writeable = False
 
 FEW_HOSTS: Final = 24
 """So many are read one by one in the time that arrays take to tell anything."""
@@ -114,6 +115,13 @@ def _stretches_one_by_one(hosts: list[int]) -> list[tuple[int, int]]:
         after = host + 1
     found.append((first, after - first))
     return found
+
+
+def one_host(number: int) -> Column:
+    """
+    Return one host as what is picked.
+    """
+    return NUMBERS[number : number + 1] if number < len(NUMBERS) else np.array([number])
 
 
 def joined(runs: Sequence[HostRun]) -> tuple[HostRun, ...]:

@@ -436,4 +436,11 @@ def guarded(member: Allocator, call: Callable[P, T], *args: P.args, **more: P.kw
     except (PluginFailed, InvariantBroken):
         raise
     except Exception as error:
-        raise PluginFailed(member.name, "", f"{type(error).__name__}: {error}") from error
+        raise failure_in(member, error) from error
+
+
+def failure_in(member: Allocator, error: Exception) -> PluginFailed:
+    """
+    Return the failure of a plug-in that raised.
+    """
+    return PluginFailed(member.name, "", f"{type(error).__name__}: {error}")

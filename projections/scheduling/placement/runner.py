@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 import numpy as np
 
 from domain.allocations import Allocation, HostRun, SharedAmount
-from domain.errors import InvariantBroken
+from domain.errors import InvariantBroken, PluginFailed
 from domain.event import sure
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.budgets import LIMIT_RANK, QUEUE_RANK
@@ -24,8 +24,8 @@ from projections.scheduling.placement.eligible import sorted_hosts
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.levels import Levels
 from projections.scheduling.placement.literal import LiteralPart
-from projections.scheduling.placement.parts import FastPart, guarded
-from projections.scheduling.placement.plugins import Allocator, FastAllocator, View
+from projections.scheduling.placement.parts import FastPart, failure_in, guarded
+from projections.scheduling.placement.plugins import Allocator, FastAllocator, Picked, View
 from projections.scheduling.placement.proofs import Proofs
 from projections.scheduling.placement.shortages import checks_of
 from projections.scheduling.placement.span import SPAN, planner_of
@@ -96,7 +96,8 @@ class PlacementRunner:
         self._plain = plain
         self._proofs = Proofs(capacity)
         self._signatures: dict[str, tuple[object, ...]] = {}
-        self._routes: dict[tuple[int, tuple[str, ...]], tuple[list[FastAllocator], bool]] = {}
+        self._chain: Sequence[str] = ()
+        self._routes: dict[int, tuple[list[FastAllocator], bool]] = {}
 
     def place(self, request: Request, chain: Sequence[str]) -> Placed | Pending:
         """
@@ -193,14 +194,13 @@ class PlacementRunner:
         Return the allocators of a bare primary, and whether all have a short cut; both depend on
         the count of its tasks alone.
         """
-        key = (part.tasks_max, tuple(chain))
-        found = self._routes.get(key)
+        if chain is not self._chain or len(self._routes) >= SIGNATURES_MAX:
+            self._chain, self._routes = chain, {}
+        found = self._routes.get(part.tasks_max)
         if found is None:
             members = cast("list[FastAllocator]", self._members(part, chain))
             are_short_cuts = all(getattr(member, "failing", "") for member in members)
-            if len(self._routes) >= SIGNATURES_MAX:
-                self._routes.clear()
-            found = self._routes[key] = (members, are_short_cuts)
+            found = self._routes[part.tasks_max] = (members, are_short_cuts)
         return found
 
     # hot: the simulator and the bench of dispatches need it.
@@ -214,7 +214,7 @@ class PlacementRunner:
         3. a failure is proved by the hosts that were touched since the last; 4. reasons are worked
         out only when their set may have changed.
         """
-        part, capacity = request.only, self._capacity
+        part, capacity = request.branches[0].parts[0], self._capacity
         members, are_short_cuts = self._route(part, chain)
         if not members:
             reasons = (PendReason(code=ReasonCode.NO_ALLOCATOR),)
@@ -250,25 +250,22 @@ class PlacementRunner:
             hosts = sorted_hosts(hosts, keys)
             fits = fits[hosts]
         view = View(part, capacity, fits, hosts)
-        for tasks in range(min(self._within(part), total), part.tasks_min - 1, -1):
-            for member in members:
-                picked = guarded(member, member.find, tasks, view, total)
-                if picked is None:
-                    continue
-                if hosts is not None:
-                    picked = [(hosts[places], each) for places, each in picked]
-                runs = runs_of(needs, picked)
-                if needs and capacity.units:
-                    runs = with_units(runs, needs, Ground(capacity))
-                return Placed(sure(Allocation, runs=runs, allocator=member.name))
-        return None
+        most = min(self._within(part) if part.budgets else part.tasks_max, total)
+        found = first_found(members, range(most, part.tasks_min - 1, -1), view, total)
+        if found is None:
+            return None
+        name, picked = found
+        if hosts is not None:
+            picked = [(hosts[places], each) for places, each in picked]
+        runs = runs_of(needs, picked)
+        if needs and capacity.units:
+            runs = with_units(runs, needs, Ground(capacity))
+        return Placed(sure(Allocation, runs=runs, allocator=name))
 
     def _within(self, part: Part) -> int:
         """
         Return the most tasks that budgets leave to a bare primary.
         """
-        if not part.budgets:
-            return part.tasks_max
         left = [self._capacity.limits.headroom(budget) for budget in part.budgets]
         return min([part.tasks_max, *(each // MILLI for each in left if isinstance(each, int))])
 
@@ -325,3 +322,24 @@ class PlacementRunner:
             return tuple(placer.reasons())
 
         return Pending(known, reasons)
+
+
+def first_found(
+    members: Sequence[FastAllocator], counts: Sequence[int], view: View, total: int
+) -> tuple[str, Picked] | None:
+    """
+    Return the first allocator that finds hosts, by name, and these, for the first of the counts for
+    which any does; None when none does for any. Whatever one raises becomes its failure.
+    """
+    for tasks in counts:
+        for member in members:
+            # hot: as ``guarded``, without the call.
+            try:
+                picked = member.find(tasks, view, total)
+            except (PluginFailed, InvariantBroken):
+                raise
+            except Exception as error:
+                raise failure_in(member, error) from error
+            if picked is not None:
+                return member.name, picked
+    return None

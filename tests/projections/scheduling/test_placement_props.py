@@ -380,7 +380,8 @@ def test_stretches_are_those_found_one_by_one(hosts: list[int]) -> None:
 @settings(max_examples=examples(300))
 @given(
     tasks=st.integers(1, 12),
-    fits=st.lists(st.integers(0, 5), min_size=1, max_size=12),
+    fits=st.lists(st.integers(0, 5), min_size=1, max_size=12)
+    | st.lists(st.integers(0, 1), min_size=1, max_size=12).map(lambda some: some * 40),
 )
 def test_built_in_allocators_find_what_their_plans_give(tasks: int, fits: list[int]) -> None:
     """

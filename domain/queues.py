@@ -172,6 +172,12 @@ class QueueSpec(Value):
         default = self.run_limit_default_us
         return self.run_limit_max_us if default is None else default
 
+    def counted_priority(self, wish: int) -> int:
+        """
+        Return what counts of a job's own priority.
+        """
+        return wish if self.user_priority_max is None else min(wish, self.user_priority_max)
+
     @property
     def has_ceilings(self) -> bool:
         """

@@ -266,8 +266,7 @@ class Preemption:
         preference = 0 if names is None else names.preference_of(other.spec.queue)
         if queue.preempt_policy is PreemptPolicy.LEAST_RUN_TIME:
             return (-preference, prey.priority, self._run_us(other))
-        wish, most = other.spec.user_priority, prey.user_priority_max
-        return (-preference, prey.priority, wish if most is None else min(wish, most))
+        return (-preference, prey.priority, prey.counted_priority(other.spec.user_priority))
 
     def _rank(self, other: JobRecord, job: JobRecord) -> Rank:
         start_us = other.dispatch_us if other.start_us is None else other.start_us

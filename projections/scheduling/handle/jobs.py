@@ -329,14 +329,15 @@ def move(state: State, command: MoveJob, actor: str) -> NewEvents:
     job = state.job(command.job_id)
     if job.state is not JobState.PEND:
         raise Refused("job_id", "must be pending to be moved", f"{job.job_id} is {job.state.value}")
-    is_top = command.to == "top"
+    is_top, queue = command.to == "top", state.queue_of(job).spec
+    priority = queue.counted_priority(job.spec.user_priority)
     equals = [
         other
         for other in state.stored.jobs.values()
         if other.state is JobState.PEND
         and other is not job
         and other.spec.queue == job.spec.queue
-        and other.spec.user_priority == job.spec.user_priority
+        and queue.counted_priority(other.spec.user_priority) == priority
     ]
     if command.among == "own":
         own = [one for one in equals if one.spec.user == job.spec.user]

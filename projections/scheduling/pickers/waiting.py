@@ -30,10 +30,8 @@ def key_of(view: PickerView, job: JobRecord) -> Key:
     """
     Return what orders jobs; no two have the same.
     """
-    queue, wish = view.queue_of(job).spec, job.spec.user_priority
-    if queue.user_priority_max is not None:
-        wish = min(wish, queue.user_priority_max)
-    return (-queue.priority, -wish, *job.position)
+    queue = view.queue_of(job).spec
+    return (-queue.priority, -queue.counted_priority(job.spec.user_priority), *job.position)
 
 
 def named_keys(view: PickerView, job: JobRecord) -> list[tuple[str, int | str]]:

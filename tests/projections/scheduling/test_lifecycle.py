@@ -32,6 +32,7 @@ from domain.jobs import ExitRules, JobLimits, Program
 from domain.queues import QueueSpec
 from domain.windows import parse_windows
 from tests.builders import MB_MILLI, SECOND_US, some_settings
+from tests.projections.scheduling.policies import queue
 from tests.projections.scheduling.preempting import again
 from tests.scenario import Scenario
 
@@ -599,6 +600,24 @@ def test_moves_put_jobs_where_a_plain_list_has_them(users, moves) -> None:
     order = [words.split()[0] for words in scenario.session()]
 
     assert [f"J{job}" for job in plain] == order
+
+
+@pytest.mark.parametrize("among", ["all", "own"])
+def test_jobs_whose_priorities_are_capped_alike_are_equals(scenario: Scenario, among: str) -> None:
+    """
+    What of a wish doesn't count for the order doesn't keep a job from being moved either.
+    """
+    queue(scenario, user_priority_max=5)
+    scenario.hosts("h1 slots=9")
+    scenario.submit("A", user_priority=9)
+    scenario.submit("B", user_priority=7)
+    scenario.submit("C", user_priority=3)
+
+    for name, to in (("B", "top"), ("C", "top")):
+        moved = {"job_id": scenario.ids[name], "to": to, "among": among}
+        scenario.command(MoveJob.model_validate(moved))
+
+    assert ["B", "A", "C"] == [words.split()[0] for words in scenario.session()]
 
 
 def test_a_modified_job_is_considered_anew(scenario: Scenario) -> None:

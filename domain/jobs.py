@@ -26,6 +26,11 @@ PreExecOf = Literal["", "queue", "profile", "job"]
 """Who says what runs before a job's own command; "" for nobody."""
 
 
+HostFault = Literal["", "memory", "host"]
+"""What of a host kept a job from starting there: it had no memory, or failed otherwise; "" for
+nothing."""
+
+
 class EnvironmentVariable(Value):
     """
     Hold one variable of the job's environment.

@@ -29,6 +29,8 @@ class ReasonCode(StrEnum):
     JOB_PREEMPTED = "JOB_PREEMPTED"
     JOB_PRE_EXEC = "JOB_PRE_EXEC"
     QUE_PRE_FAIL = "QUE_PRE_FAIL"
+    SBD_NO_MEM = "SBD_NO_MEM"
+    JOB_START_FAIL = "JOB_START_FAIL"
     USER_STOP = "USER_STOP"
     ADMIN_STOP = "ADMIN_STOP"
     JOB_BEHIND = "JOB_BEHIND"
@@ -98,6 +100,8 @@ TEXTS: Final[dict[ReasonCode, str]] = {
     ReasonCode.JOB_PREEMPTED: "put back to pending for another job, not considered since",
     ReasonCode.JOB_PRE_EXEC: "its pre-exec command failed, not considered since",
     ReasonCode.QUE_PRE_FAIL: "the queue's pre-exec command failed, not considered since",
+    ReasonCode.SBD_NO_MEM: "its host had no memory to start it, not considered since",
+    ReasonCode.JOB_START_FAIL: "its host couldn't start it, not considered since",
     ReasonCode.JOB_SWITCH: "switched to another queue, not considered since",
     ReasonCode.JOB_MODIFY: "changed, not considered since",
     ReasonCode.USER_RESUME: "its hold was lifted, not considered since",

@@ -332,7 +332,7 @@ class Agents:
         elif isinstance(end, jobs.JobCouldNotStart):
             self._report(
                 JobCouldNotStartReport, job, now_us, why=end.why, pre_exec_of=end.pre_exec_of,
-                pre_exec_exit=end.pre_exec_exit,
+                pre_exec_exit=end.pre_exec_exit, fault=end.fault,
             )  # fmt: skip
         elif isinstance(end, jobs.JobFinished):
             self._report(

@@ -11,6 +11,7 @@ from domain.commands import (
     CloseWorker,
     DefineQueue,
     HoldJob,
+    JobCouldNotStartReport,
     JobFinishedReport,
     JobResumedReport,
     JobStartedReport,
@@ -40,7 +41,7 @@ from domain.events.jobs import (
 )
 from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged, SessionHeld
 from domain.ids import job_of_stream, job_stream, split_job_id
-from domain.jobs import JobSpec
+from domain.jobs import HostFault, JobSpec
 from domain.queues import QueueSpec
 from domain.reasons import PendReason, ReasonCode
 from domain.signals import SignalName
@@ -196,6 +197,13 @@ class Scenario:
         Report a job as ended by a signal.
         """
         self.command(JobFinishedReport(**self._report(name), signal=signal), actor="")
+
+    def could_not_start(self, name: str, *, fault: HostFault = "") -> None:
+        """
+        Report that a job couldn't be started.
+        """
+        report = JobCouldNotStartReport(**self._report(name), why="it failed", fault=fault)
+        self.command(report, actor="")
 
     def suspended(self, *names: str) -> None:
         """

@@ -12,7 +12,7 @@ from domain.event import Value
 from domain.events.jobs import AttemptNumber
 from domain.events.workers import Incarnation, JobUsage
 from domain.ids import JobId, Name
-from domain.jobs import PreExecOf
+from domain.jobs import HostFault, PreExecOf
 from domain.texts import Why
 
 
@@ -81,6 +81,7 @@ class JobCouldNotStartReport(Value):
     Args:
         pre_exec_of: Whose command before the job's own failed, "" when none did.
         pre_exec_exit: What that returned.
+        fault: What of the host kept it from starting, "" when that was the job's own doing.
     """
 
     worker: Name
@@ -90,6 +91,7 @@ class JobCouldNotStartReport(Value):
     why: Why
     pre_exec_of: PreExecOf = ""
     pre_exec_exit: Count = 0
+    fault: HostFault = ""
 
 
 class JobFinishedReport(Value):

@@ -12,7 +12,7 @@ from domain.allocations import Allocation
 from domain.amounts import Count, TimeUs
 from domain.event import Event, Value
 from domain.ids import Name
-from domain.jobs import HostTasks, JobSpec, PreExecOf
+from domain.jobs import HostFault, HostTasks, JobSpec, PreExecOf
 from domain.reservations import BackfillReservation
 from domain.signals import SignalName
 from domain.terminations import Termination
@@ -119,12 +119,14 @@ class JobCouldNotStart(Event):
     """
     Say that a worker tried to start an attempt and couldn't; the job has ended, unless a command
     that runs before it failed: then it goes back to pending, and that host is avoided. With 99 such
-    a command says that there is no use in trying again.
+    a command says that there is no use in trying again. So it is when the host was at fault.
 
     Args:
         why: What was wrong, in words.
         pre_exec_of: Whose command before the job's own failed: queue, profile or job; "" for none.
         pre_exec_exit: What it returned, 128 and the signal's number when one ended it.
+        fault: What the host lacked (memory), or that it was at fault otherwise (host); "" when the
+            job asked for what can't be.
     """
 
     TYPE_CODE: ClassVar[str] = "job.could_not_start"
@@ -132,12 +134,15 @@ class JobCouldNotStart(Event):
     why: str
     pre_exec_of: PreExecOf = ""
     pre_exec_exit: Count = 0
+    fault: HostFault = ""
 
     @property
     def is_final(self) -> bool:
         """
         Say whether the job isn't tried again.
         """
+        if self.fault:
+            return False
         return not self.pre_exec_of or self.pre_exec_exit == PRE_EXEC_GIVES_UP
 
     @property

@@ -33,19 +33,24 @@ PRE_EXEC_FAILED: Final = {
 }  # fmt: skip
 """Why a job is put back, by whose command before its own failed."""
 
+FAULTS: Final[dict[str, str]] = {"memory": "host out of memory", "host": "host at fault"}
+"""Why a job is put back, by what of its host kept it from starting."""
+
 FRESH_AFTER: Final = {
     "exit value": "SBD_JOB_REQUEUE",
     "queue pre-exec": "QUE_PRE_FAIL",
     "job pre-exec": "JOB_PRE_EXEC",
     "preempted": "JOB_PREEMPTED",
+    "host out of memory": "SBD_NO_MEM",
+    "host at fault": "JOB_START_FAIL",
 }
 """Why a job was put back -> the reason code until it is considered again; else JOB_REQUEUED."""
 
 ADMIN_COMMAND: Final = "command of an administrator"
 """Why a job is to be put back that somebody else than its user wanted back; told as ``command``."""
 
-TO_TOP_AFTER: Final = frozenset({"exit value", "queue pre-exec", "job pre-exec"})
-"""A job that was put back by its own doing goes in front of its equals."""
+TO_TOP_AFTER: Final = frozenset({"exit value", "queue pre-exec", "job pre-exec", *FAULTS.values()})
+"""A job that was put back by its own doing, or its host's, goes in front of its equals."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -263,7 +263,8 @@ class Launcher:
         try:
             pid = course.start()
         except spawn.CannotStart as error:
-            self._has_ended(Attempt(*request.key, Phase.ENDED, failed=str(error)[:1000]))
+            failed, fault = str(error)[:1000], error.fault
+            self._has_ended(Attempt(*request.key, Phase.ENDED, failed=failed, fault=fault))
             return
         self._children[pid] = request.key
         born = processes.born_ticks(pid)

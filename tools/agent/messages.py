@@ -137,6 +137,7 @@ class Attempt:
         failed: Why it couldn't be started, "" otherwise.
         pre_exec_of: Whose text before the command runs or has failed, "" for none.
         pre_exec_exit: What it returned.
+        fault: What of the host kept it from starting: memory or host; "" for nothing.
     """
 
     job_id: str
@@ -151,6 +152,7 @@ class Attempt:
     failed: str = ""
     pre_exec_of: str = ""
     pre_exec_exit: int = 0
+    fault: str = ""
 
     @property
     def key(self) -> AttemptKey:

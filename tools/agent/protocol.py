@@ -13,7 +13,7 @@ from domain.event import Value
 from domain.events.jobs import AttemptNumber
 from domain.events.workers import Incarnation, JobUsage
 from domain.ids import JobId, Name
-from domain.jobs import PreExecOf, Program
+from domain.jobs import HostFault, PreExecOf, Program
 
 
 class JoinAnswer(Value):
@@ -115,13 +115,15 @@ class Started(AttemptReport):
 
 class CouldNotStart(AttemptReport):
     """
-    Tell that an attempt couldn't be started, and why.
+    Tell that an attempt couldn't be started, and why; *fault* tells what of the host kept it from
+    starting.
     """
 
     kind: Literal["could_not_start"] = "could_not_start"
     why: Annotated[str, Field(max_length=1024)]
     pre_exec_of: PreExecOf = ""
     pre_exec_exit: Count = 0
+    fault: HostFault = ""
 
 
 class Finished(AttemptReport):

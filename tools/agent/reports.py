@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from domain.jobs import PreExecOf
+from domain.jobs import HostFault, PreExecOf
 from tools.agent.messages import Attempt, AttemptKey, OrderOutcome, Phase
 from tools.agent.protocol import (
     CouldNotStart,
@@ -25,6 +25,7 @@ from tools.agent.protocol import (
 
 BATCH_MAX = 500
 OWNERS: dict[str, PreExecOf] = {"queue": "queue", "profile": "profile", "job": "job"}
+FAULTS: dict[str, HostFault] = {"memory": "memory", "host": "host"}
 """Whose text before a command can fail: the launcher's plain words as the scheduler knows them."""
 
 
@@ -132,6 +133,7 @@ class Outbox:
                         why=attempt.failed,
                         pre_exec_of=OWNERS.get(attempt.pre_exec_of, ""),
                         pre_exec_exit=attempt.pre_exec_exit,
+                        fault=FAULTS.get(attempt.fault, ""),
                     ),
                     ends=key,
                 )

@@ -8,6 +8,7 @@ start.
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -28,10 +29,28 @@ _INPUT_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY
 _OUTPUT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY
 
 
+HOST_FAULTS = frozenset(
+    (
+        errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EIO, errno.ESTALE,
+        errno.ENODEV, errno.ENXIO, errno.EHOSTDOWN, errno.ETIMEDOUT,
+    )
+)  # fmt: skip
+"""What another host may do better: processes, files and space that are used up, disks that fail."""
+
+
 class CannotStart(Exception):  # noqa: N818 - it says what happened
     """
     Say why a program couldn't be started.
+
+    Args:
+        why: In words.
+        fault: What of the host was at fault: memory or host; "" when the job's own wish can't be
+            carried out anywhere like this.
     """
+
+    def __init__(self, why: str, fault: str = "") -> None:
+        super().__init__(why)
+        self.fault = fault
 
 
 def start(request: StartRequest) -> int:
@@ -66,7 +85,18 @@ def _named(what: str, path: str) -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:
         words = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise CannotStart(f"{what} {path}: {words}") from error
+        raise CannotStart(f"{what} {path}: {words}", _fault_of(error)) from error
+
+
+def _fault_of(error: OSError | ValueError) -> str:
+    """
+    Return what of the host an error tells of, "" for nothing.
+    """
+    if not isinstance(error, OSError):
+        return ""
+    if error.errno == errno.ENOMEM:
+        return "memory"
+    return "host" if error.errno in HOST_FAULTS else ""
 
 
 @contextmanager

@@ -227,6 +227,7 @@ def _about_attempt(
             why=report.why,
             pre_exec_of=report.pre_exec_of,
             pre_exec_exit=report.pre_exec_exit,
+            fault=report.fault,
         )
     return JobFinishedReport(
         worker=worker,

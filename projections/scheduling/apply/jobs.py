@@ -39,6 +39,7 @@ from projections.scheduling.holds import drop_kept, note_left
 from projections.scheduling.promises import borrowed, drop_promise, promise
 from projections.scheduling.records import (
     ADMIN_COMMAND,
+    FAULTS,
     FRESH_AFTER,
     PRE_EXEC_FAILED,
     ArrayRecord,
@@ -278,13 +279,14 @@ def _note_exit_value(job: JobRecord, value: int, rules: ExitRules) -> None:
 
 def could_not_start(state: State, stamped: Stamped, event: JobCouldNotStart) -> None:
     """
-    End a job whose program couldn't be started; when what runs before it failed, it goes back to
-    pending and avoids that host, so that it is tried elsewhere.
+    End a job whose program couldn't be started; when what runs before it failed, or the host was at
+    fault, it goes back to pending and avoids that host, so that it is tried elsewhere.
     """
     job = state.stored.jobs[stamped.stream]
     job.why = event.reason
     if not event.is_final and job.kill_actor is None and job.allocation is not None:
-        job.requeue_why = job.requeue_why or PRE_EXEC_FAILED[event.pre_exec_of]
+        failed = FAULTS[event.fault] if event.fault else PRE_EXEC_FAILED[event.pre_exec_of]
+        job.requeue_why = job.requeue_why or failed
         first = job.allocation.runs[0].first
         job.excluded_hosts = tuple(sorted({first, *job.excluded_hosts}))
     _end(state, job, JobState.EXIT, stamped.time_us)

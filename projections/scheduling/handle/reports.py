@@ -170,6 +170,7 @@ def could_not_start(state: State, command: JobCouldNotStartReport, actor: str) -
         why=command.why,
         pre_exec_of=command.pre_exec_of,
         pre_exec_exit=command.pre_exec_exit,
+        fault=command.fault,
     )
     return _for_job(worker, job, event)
 

@@ -15,6 +15,7 @@ from domain.commands import (
     RequeueJob,
     WorkerReport,
 )
+from domain.jobs import HostFault
 from projections.scheduling.core import Core
 from tests.builders import SECOND_US, some_settings
 from tests.scenario import Scenario
@@ -116,6 +117,67 @@ def test_another_grace_time_holds_for_those_that_wait(*, plain: bool) -> None:
     scenario.command(DefineCluster(settings=settings))
 
     assert ["B ended: TERM_ORPHAN_SYSTEM"] == scenario.session()
+
+
+# ------------------------------------------------------------------------------ hosts at fault
+
+
+@EITHER_CORE
+@pytest.mark.parametrize(
+    ("fault", "why"), [("memory", "host out of memory"), ("host", "host at fault")]
+)
+def test_a_host_that_cannot_start_a_job_is_avoided(
+    fault: HostFault, why: str, *, plain: bool
+) -> None:
+    """
+    The job is tried elsewhere as its next attempt, before its equals; LSF's SBD_NO_MEM and
+    JOB_START_FAIL.
+    """
+    scenario = Scenario(plain=plain)
+    scenario.hosts("h1 slots=1", "h2 slots=1")
+    scenario.jobs("A", "X", "B")
+    scenario.session()
+    scenario.could_not_start("A", fault=fault)
+    scenario.finish("X")
+
+    assert [f"A requeued: {why}", "A dispatched: h2*1", "B dispatched: h1*1"] == scenario.session()
+    assert 2 == scenario.job("A").attempt
+    restored(scenario)
+    assert (0,) == scenario.job("A").excluded_hosts
+
+
+@EITHER_CORE
+def test_a_job_that_asks_for_what_cannot_be_ends(*, plain: bool) -> None:
+    """
+    A directory that isn't there will not be there for the next attempt; its agent's words tell.
+    """
+    scenario = Scenario(plain=plain)
+    scenario.hosts("h1", "h2")
+    scenario.jobs("A")
+    scenario.session()
+
+    scenario.could_not_start("A")
+
+    assert [] == scenario.session()
+    assert ("EXIT", "it failed") == (scenario.states()["A"], scenario.job("A").why)
+
+
+@EITHER_CORE
+def test_a_killed_job_is_not_tried_on_another_host(*, plain: bool) -> None:
+    """
+    Whoever wants it ended doesn't want it back.
+    """
+    scenario = Scenario(plain=plain)
+    scenario.hosts("h1", "h2")
+    scenario.jobs("A")
+    scenario.session()
+    scenario.kill("A")
+    scenario.session()
+
+    scenario.could_not_start("A", fault="host")
+
+    assert [] == scenario.session()
+    assert {"A": "EXIT"} == scenario.states()
 
 
 # -------------------------------------------------------------------------------- jobs that hang

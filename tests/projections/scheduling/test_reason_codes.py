@@ -29,7 +29,7 @@ from domain.commands import (
     SwitchJob,
     WorkerReport,
 )
-from domain.jobs import ExitRules, HostChoice
+from domain.jobs import ExitRules, HostChoice, HostFault
 from domain.preemption import OnPreempt
 from domain.reasons import TEXTS, ReasonCode, shown
 from domain.resreq.merge import QueueResreq
@@ -192,6 +192,30 @@ def it_was_put_back_for_another(plain: bool) -> Scenario:
     scenario.session()
     scenario.set_queue("lo", "active")
     return scenario
+
+
+def not_started(plain: bool, fault: HostFault) -> Scenario:
+    """
+    Return a scenario whose host couldn't start the job, and that has another one by now.
+    """
+    scenario = begun(plain, "h1 slots=1")
+    scenario.jobs("A")
+    scenario.session()
+    scenario.could_not_start("A", fault=fault)
+    scenario.set_queue("normal", "inactive")
+    scenario.session()
+    scenario.set_queue("normal", "active")
+    return scenario
+
+
+@provokes("SBD_NO_MEM")
+def its_host_had_no_memory_to_start_it(plain: bool) -> Scenario:
+    return not_started(plain, "memory")
+
+
+@provokes("JOB_START_FAIL")
+def its_host_could_not_start_it(plain: bool) -> Scenario:
+    return not_started(plain, "host")
 
 
 @provokes("SBD_JOB_REQUEUE")
@@ -687,7 +711,10 @@ def codes_of(scenario: Scenario, name: str) -> set[ReasonCode]:
     return {reason.code for reason in (*reasons, *told)}
 
 
-FRESH = {"JOB_NEW", "USER_RESUME", "JOB_MODIFY", "JOB_SWITCH", "JOB_REQUEUED", "JOB_PREEMPTED"}
+FRESH = {
+    "JOB_NEW", "USER_RESUME", "JOB_MODIFY", "JOB_SWITCH", "JOB_REQUEUED", "JOB_PREEMPTED",
+    "SBD_NO_MEM", "JOB_START_FAIL",
+}  # fmt: skip
 """Reasons of jobs that weren't considered yet: they end with the next session."""
 
 

@@ -16,6 +16,14 @@ class Precedence:
     A job that isn't in the workload is waited for by nobody. How a job ended doesn't matter.
     """
 
+    @classmethod
+    def of(cls, jobs: Jobs) -> Precedence | None:
+        """
+        Return who waits for whom, None for a workload whose jobs wait for none.
+        """
+        details = jobs.details
+        return cls(jobs) if details is not None and any(details.preceding_ids) else None
+
     def __init__(self, jobs: Jobs) -> None:
         preceding_ids = jobs.details.preceding_ids if jobs.details is not None else []
         index_of = {trace_id: index for index, trace_id in enumerate(jobs.trace_id)}
@@ -28,7 +36,7 @@ class Precedence:
             for before in known:
                 self._followers[before].append(index)
         self._arrived: set[int] = set()
-        self.free: list[int] = []
+        self._free: list[int] = []
 
     def arrive(self, index: int) -> bool:
         """
@@ -49,11 +57,11 @@ class Precedence:
                 del self._waits[follower]
                 if follower in self._arrived:
                     self._arrived.discard(follower)
-                    self.free.append(follower)
+                    self._free.append(follower)
 
     def take_free(self) -> list[int]:
         """
         Return the jobs that arrived before and may now be submitted, in order of the workload.
         """
-        free, self.free = sorted(self.free), []
+        free, self._free = sorted(self._free), []
         return free

@@ -155,7 +155,7 @@ class Simulation:
         self._origin_us = workload.start_unix_s * SECOND_US
         self._now_us = self._origin_us + workload.begins_s * SECOND_US
         self._modelling = Modelling(cluster)
-        self._precedence = Precedence(workload.jobs)
+        self._precedence = Precedence.of(workload.jobs)
         self._figures = Figures(cluster.slots)
         self._queue_specs = dict(queues or {})
         self._changes = changes
@@ -182,21 +182,26 @@ class Simulation:
         order = self._workload.arrival_order()
         submits_us = self._workload.submits_us()
         next_arrival, arrivals = 0, len(order)
+        precedence = self._precedence
         while True:
             submit_us = submits_us[order[next_arrival]] if next_arrival < arrivals else None
             now_us = self._next_moment(submit_us)
             if now_us is None:
                 return self._finish()
             self._now_us = now_us
-            if self._precedence.free or (self._ends and self._ends[0][0] == now_us):
+            if self._ends and self._ends[0][0] == now_us:
                 self._report_ends(now_us)
+            if precedence is not None:
+                self._submit_freed(precedence, now_us)
             while next_arrival < arrivals and submits_us[order[next_arrival]] == now_us:
-                if self._precedence.arrive(order[next_arrival]):
+                if precedence is None or precedence.arrive(order[next_arrival]):
                     self._submit(order[next_arrival], now_us)
                 next_arrival += 1
             self._decide(now_us)
             while self._ends and self._ends[0][0] == now_us:
                 self._report_ends(now_us)
+                if precedence is not None:
+                    self._submit_freed(precedence, now_us)
                 self._decide(now_us)
             if self._engine.pending >= COMMIT_EVENTS:
                 self._commit()
@@ -403,7 +408,8 @@ class Simulation:
             finish_us=now_us,
             tasks=self._workload.jobs.tasks[course.index],
         )
-        self._precedence.end(course.index)
+        if self._precedence is not None:
+            self._precedence.end(course.index)
 
     # hot: once a job.
     def _report_ends(self, now_us: int) -> None:
@@ -426,7 +432,12 @@ class Simulation:
                 exit_code=1 if has_failed else 0,
             )
             take_in(report, actor="", now_us=now_us)
-        for index in self._precedence.take_free():
+
+    def _submit_freed(self, precedence: Precedence, now_us: int) -> None:
+        """
+        Submit the jobs that no longer wait for others.
+        """
+        for index in precedence.take_free():
             self._submit(index, now_us)
 
 

@@ -116,7 +116,7 @@ class State(ShutHosts):
         if job.state is not JobState.PEND or job.kill_actor is not None or job.forced_on:
             return False
         name = job.spec.queue
-        return self.stored.queues[name].spec.is_active and self.windows_open.get(name, True)
+        return name not in self._inactive and self.windows_open.get(name, True)
 
     def fingerprint_of(self, job: JobRecord) -> str:
         """

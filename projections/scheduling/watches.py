@@ -321,6 +321,9 @@ class Watches(Moments):
         Note which queues' definitions have nothing to say of jobs: none they fill in, or at all.
         """
         traits = {name: QueueTraits.of(each.spec) for name, each in self.stored.queues.items()}
+        self._inactive = {
+            name for name, each in self.stored.queues.items() if not each.spec.is_active
+        }
         self._adding_nothing = {name for name, each in traits.items() if not each.fills_in}
         self._saying_nothing = {
             name for name in self._adding_nothing if not traits[name].bounds_jobs

@@ -192,7 +192,7 @@ def dispatched(state: State, stamped: Stamped, event: JobDispatched) -> None:
     _stop_waiting(state, job, now_us)
     move(state, job, JobState.RUN, now_us)
     job.attempt = event.attempt
-    job.allocation = event.allocation
+    allocation = job.allocation = event.allocation
     job.session_number = state.stored.session_number
     job.session_index = event.index
     job.ahead_of = event.ahead_of
@@ -200,14 +200,14 @@ def dispatched(state: State, stamped: Stamped, event: JobDispatched) -> None:
     job.gave_up_us = None
     job.dispatch_us = now_us
     job.start_us = None
-    if event.ahead_of and state.gatherers:
+    if job.ahead_of and state.gatherers:
         job.borrows = borrowed(state, job)
     state.live[stamped.stream] = job
-    state.capacity.take(event.allocation)
-    if event.is_forced:
+    state.capacity.take(allocation)
+    if job.is_forced:
         # Its hosts may be oversubscribed from now on.
         state.capacity.settle_all()
-    state.pace_hosts(event.allocation, now_us)
+    state.pace_hosts(allocation, now_us)
     if state.limits.are_any:
         state.limits.charge(job)
     state.set_run_timers(job)

@@ -93,6 +93,7 @@ def _set_queue(state: State, stamped: Stamped, spec: Any) -> None:
         state.define_limits()
         return
     # Jobs and their requests are as they were, only when they may start is another question.
+    state.note_queues()
     state.picker.on_queue_update(queue)
     state.capacity.freed += 1
 

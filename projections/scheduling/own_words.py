@@ -38,8 +38,9 @@ def own_words(state: State, job: JobRecord, *, asks_more: bool) -> str:
         words += f" within={state.run_limit_us(job)}"
     if job.has_spared:
         words += f" spares={job.job_id}"
-    if state.settings().preemption.delay_us and state.preys_of(spec.queue):
-        words += f" since={job.queue_us}"
+    if state.opens_with_time:
+        has_to_wait = state.settings().preemption.delay_us and state.preys_of(spec.queue)
+        words += f" since={job.queue_us}" if has_to_wait else ""
     if job.excluded_hosts:
         words += f" excluded={','.join(map(str, job.excluded_hosts))}"
     return words

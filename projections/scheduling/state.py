@@ -305,6 +305,8 @@ class State(ShutHosts):
         Raises:
             Refused: They don't allow it.
         """
+        if not spec.profile and spec.queue in self._saying_nothing:
+            return spec.requirement
         queue = self.stored.queues[spec.queue].spec
         if not spec.profile and queue.requirement is None and not queue.reservations:
             return spec.requirement

@@ -79,16 +79,10 @@ def _add(
     state: State, stamped: Stamped, event: JobSubmitted, identity: tuple[int, int], stream: str
 ) -> None:
     now_us, (number, index) = stamped.time_us, identity
-    job = JobRecord(
-        number=number,
-        index=index,
-        stream=stream,
-        spec=event.spec,
-        submit_us=now_us,
-        queue_us=now_us,
-        since_us=now_us,
-        key=event.key,
-    )
+    # hot: by place, which takes two thirds of the time that the same takes by name.
+    job = JobRecord(number, index, stream, event.spec, now_us, now_us, now_us)
+    if event.key:
+        job.key = event.key
     state.stored.jobs[stream] = job
     if job.spec.dependency is not None:
         state.watch_parents(job)

@@ -33,11 +33,14 @@ from store.verify import verify_here
 from tools.bench.frame import Figure, Reading
 from tools.torture.workload import job_events, jobs_events
 
-SINGLE_COMMITS = 300
+SINGLE_COMMITS = 600
+TURN_COMMITS = 50
 EVENTS = 40_000
 LIBRARY_EVENTS = 8_000
 LIBRARY_EVENTS_OF = (JobSubmitted, JobDispatched, JobStarted, JobFinished)
 COMMIT_EVENTS = 100
+LOG_DATABASES = (b"events.log", b"events.index")
+Entry = tuple[bytes, bytes]
 GOAL_APPENDED_PER_S = 40_000
 GOAL_READ_PER_S = 200_000
 GOAL_VERIFIED_PER_S = 500_000
@@ -87,30 +90,56 @@ def _timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
-def bare_puts_per_s(folder: Path) -> float:
+def singles_per_s(folder: Path) -> tuple[float, float]:
     """
-    Return synced commits a second of bare py-lmdb, each with the puts of a frame and an index row.
-    """
-    with lmdb.open(str(folder / "bare"), map_size=1 << 40, max_dbs=4) as environment:
-        frames, index = environment.open_db(b"frames"), environment.open_db(b"index")
+    Return synced commits a second of bare py-lmdb and of ours, one typed event each.
 
-        def put() -> None:
-            for number in range(SINGLE_COMMITS):
-                key = number.to_bytes(8, "big")
-                with environment.begin(write=True) as transaction:
-                    transaction.put(key, bytes(250), db=frames, append=True)
-                    transaction.put(b"tjob:\0" + key[3:] + b"\0\1\1", key[5:], db=index)
-
-        return SINGLE_COMMITS / _timed(put)
-
-
-def singles_per_s(folder: Path) -> float:
-    """
-    Return durable appends a second of one typed event a commit.
+    Both put the same keys and values in the same order, and take turns, so that they find the disk
+    in the same mood.
     """
     events = [job_events(number)[0] for number in range(1, SINGLE_COMMITS + 1)]
-    with EventLog.create(folder / "singles", log_id="bench") as log:
-        return SINGLE_COMMITS / _timed(lambda: [log.append([event]) for event in events])
+    puts = _puts(folder / "puts", events)
+    bare_s = single_s = 0.0
+    with (
+        lmdb.open(str(folder / "bare"), map_size=1 << 40, max_dbs=4) as environment,
+        EventLog.create(folder / "singles", log_id="bench") as log,
+    ):
+        databases = environment.open_db(b"frames"), environment.open_db(b"index")
+        for at in range(0, SINGLE_COMMITS, TURN_COMMITS):
+            turn = slice(at, at + TURN_COMMITS)
+            bare_s += _timed(lambda: _put(environment, databases, puts[turn]))  # noqa: B023
+            single_s += _timed(lambda: [log.append([event]) for event in events[turn]])  # noqa: B023
+    return SINGLE_COMMITS / bare_s, SINGLE_COMMITS / single_s
+
+
+def _put(
+    environment: lmdb.Environment,
+    databases: tuple[lmdb._Database, lmdb._Database],
+    puts: Sequence[tuple[Entry, Entry]],
+) -> None:
+    """
+    Put frames and index rows, a commit each.
+    """
+    log, index = databases
+    for frame, row in puts:
+        with environment.begin(write=True) as transaction:
+            transaction.put(*row, db=index)
+            transaction.put(*frame, db=log, append=True)
+
+
+def _puts(directory: Path, events: Sequence[Stamped]) -> list[tuple[Entry, Entry]]:
+    """
+    Return what a log puts when the first events of as many streams are appended one by one: keys
+    and values of a frame and of an index row each.
+    """
+    with EventLog.create(directory, log_id="bench", durability="none") as log:
+        for event in events:
+            log.append([event])
+    with lmdb.open(str(directory), max_dbs=16, readonly=True) as environment:
+        databases = [environment.open_db(name, create=False) for name in LOG_DATABASES]
+        with environment.begin() as transaction:
+            frames, rows = (list(transaction.cursor(database)) for database in databases)
+    return list(zip(frames, rows, strict=True))
 
 
 def appended_per_s(folder: Path, events: Sequence[Stamped]) -> float:
@@ -189,7 +218,7 @@ def measure(folder: Path) -> list[Reading]:
     Take one round.
     """
     events = jobs_events(1, EVENTS // 4)
-    bare, single = bare_puts_per_s(folder), singles_per_s(folder)
+    bare, single = singles_per_s(folder)
     library_appended, library_read = library_per_s(folder)
     appended, was_read = appended_per_s(folder, events), read_per_s(folder)
     used = (folder / "log" / "data.mdb").stat().st_size / EVENTS

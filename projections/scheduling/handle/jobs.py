@@ -406,7 +406,12 @@ def modify(state: State, command: ModifyJob, actor: str) -> NewEvents:
         _check_hosts_have(state, job, new)
     _check_spec(state, new)
     check_policies(state, new)
-    return [(job.stream, JobModified(spec=_with_parents(state, new)))]
+    if new.dependency_text and new.dependency_text == old.dependency_text:
+        # Its parents are those of its submission, whatever names mean by now.
+        new = new.model_copy(update={"dependency": old.dependency})
+    else:
+        new = _with_parents(state, new)
+    return [(job.stream, JobModified(spec=new))]
 
 
 def _only_output_differs(old: JobSpec, new: JobSpec) -> bool:

@@ -1,0 +1,44 @@
+"""
+What a modification leaves as it was.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.commands import ModifyJob
+from tests.scenario import Scenario
+
+
+def change(scenario: Scenario, job: str, /, **changes: object) -> None:
+    """
+    Ask for other contents of a job.
+    """
+    spec = scenario.job(job).spec.model_copy(update=changes)
+    scenario.command(ModifyJob(job_id=scenario.ids[job], spec=spec))
+
+
+@pytest.mark.parametrize("change_of", ["A", "B"])
+def test_a_dependency_that_is_not_changed_keeps_its_parents(
+    change_of: str, scenario: Scenario
+) -> None:
+    """
+    It was bound at submission, as LSF does: that the name means nothing any more, or another job
+    too, is no concern of whoever changes something else.
+    """
+    scenario.hosts("h1 slots=9")
+    scenario.submit("A", user="alice")
+    scenario.submit("B", dependency_text='done("A")')
+    if change_of == "A":
+        change(scenario, "A", name="other")
+    else:
+        parent, first = scenario.ids["A"], scenario.job("B").spec.dependency
+        scenario.submit("A", hold=True)
+        scenario.ids["A"] = parent
+        assert first is not None
+
+    change(scenario, "B", user_priority=3)
+
+    scenario.session()
+    scenario.finish("A")
+    assert ["B dispatched: h1*1"] == scenario.session()

@@ -149,7 +149,7 @@ class ExitRules(Value):
         requeue: The job goes back to pending.
         exclude: The same, and hosts where it ended so are avoided.
         success: The job is DONE.
-        requeue_max: So often at most it goes back, None for ever.
+        requeue_max: So often at most it goes back by its exit value, None for ever.
     """
 
     requeue: tuple[ExitValue, ...] = ()

@@ -427,7 +427,9 @@ class Model:
         """
         Return how long a job has run up to now.
         """
-        return job.run_us + (self.now_us - job.since_us if job.state == "RUN" else 0)
+        runs_on = job.state == "UNKWN" and job.before_loss == "RUN"
+        is_running = job.state == "RUN" or runs_on
+        return job.run_us + (self.now_us - job.since_us if is_running else 0)
 
     def turn(self, job: Job, state: str) -> None:
         """
@@ -711,7 +713,7 @@ class Model:
             job.is_put_back = not job.is_back_held
         elif why != "exit value":
             job.queue_us = self.now_us
-        job.times_back, job.run_us = job.times_back + 1, 0
+        job.times_back, job.run_us = job.times_back + (why == "exit value"), 0
         job.back_why, job.is_unwanted, job.is_back_held = "", False, False
         job.stop_wanted, job.start_us = False, 0
 

@@ -1,8 +1,9 @@
 """
 When a waiting job could start, if the running ones run as long as planned: what pickers promise by.
 
-Dispatch windows and preemption aren't foreseen. Nor is a job that outruns its run limit or
-estimate: it counts as due since then.
+Dispatch windows and preemption aren't foreseen. Nor is the load of hosts: one that is beyond a
+threshold counts as closed, since nobody knows until when. Nor is a job that outruns its run limit
+or estimate: it counts as due since then.
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ from projections.scheduling.state import State
 SIGNALLED: Final = 128
 """What shells add to the number of the signal that ended a program."""
 
+FOREVER: Final = 2**63
+
 READY: Final = PendReason(code=ReasonCode.JOB_NEW)
 
 
@@ -222,6 +224,22 @@ def note_windows(state: State, now_us: int) -> bool:
         if queue.spec.dispatch_windows is not None
     }
     now_open = {**run, **both}
-    changed = now_open != state.windows_open
+    changed = now_open != state.windows_open or now_us >= state.windows_until_us
     state.windows_open, state.run_windows_open = now_open, run
+    if changed:
+        state.windows_until_us = _first_change_us(state, now_us)
     return changed
+
+
+def _first_change_us(state: State, now_us: int) -> int:
+    """
+    Return until when all windows of queues are as they are. They may have closed and opened again
+    between two sessions, and how long a job may run depends on when they close.
+    """
+    moments = (
+        next_change_us(windows, now_us)
+        for queue in state.stored.queues.values()
+        for windows in (queue.spec.run_windows, queue.spec.dispatch_windows)
+        if windows is not None
+    )
+    return min((moment for moment in moments if moment is not None), default=FOREVER)

@@ -73,9 +73,10 @@ class JobRecord:
     ``actual`` holds what the job was seen to use (host number -> resource -> thousandths). Of
     ``kill_order``, ``suspend_order`` and ``resume_order`` each is the number of an order to the
     job's first host, 0 when none stands. ``requeue_why`` is not "" while the job must go back to
-    pending; ``stop_actor`` is who stopped it, None when nobody did. ``fresh`` is the reason code of
-    a job that hasn't been considered since it came in or was changed. ``excluded_hosts`` are those
-    where it failed, until the scheduler starts anew or its hold is lifted.
+    pending; ``exit_requeues`` counts how often its exit value was why, of all ``requeues``.
+    ``stop_actor`` is who stopped it, None when nobody did. ``fresh`` is the reason code of a job
+    that hasn't been considered since it came in or was changed. ``excluded_hosts`` are those where
+    it failed, until the scheduler starts anew or its hold is lifted.
 
     ``is_aside`` says that it has stopped and given back what stopped jobs give back. A victim of
     preemption: ``preemptor`` is the id of the job that it was stopped for, until it goes on;
@@ -129,6 +130,7 @@ class JobRecord:
     place: int = 0
     beside: Beside | None = None
     requeues: int = 0
+    exit_requeues: int = 0
     requeue_why: str = ""
     requeue_hold: bool = False
     excluded_hosts: tuple[int, ...] = ()

@@ -84,6 +84,7 @@ class State(ShutHosts):
         self._catalogue: Catalogue | None = None
         self._vocabulary = 0
         self.windows_open: dict[str, bool] = {}
+        self.windows_until_us = 0
         self.note_what_time_opens()
         self._index()
         self.note_loads()
@@ -414,6 +415,7 @@ class State(ShutHosts):
         preempt just because time goes by.
         """
         specs = [queue.spec for queue in self.stored.queues.values()]
+        self.windows_until_us = 0
         self.has_windows = any(spec.run_windows or spec.dispatch_windows for spec in specs)
         cluster = self.stored.cluster
         self.opens_with_time = cluster is not None and cluster.preemption.opens_with_time

@@ -51,6 +51,7 @@ from projections.scheduling.state import State
 from projections.scheduling.watches import NO_RULES, ORPHANS
 
 TERM_LOAD: Final = "TERM_LOAD"
+EXIT_VALUE: Final = "exit value"
 REQUEUED_FOR: Final = {TERM_LOAD: "load", "TERM_WINDOW": "window closed"}
 """Why the system puts a running job back, by the reason of the order; else for another job."""
 
@@ -263,9 +264,9 @@ def _note_exit_value(job: JobRecord, value: int, rules: ExitRules) -> None:
     """
     if value not in (*rules.requeue, *rules.exclude):
         return
-    if rules.requeue_max is not None and job.requeues >= rules.requeue_max:
+    if rules.requeue_max is not None and job.exit_requeues >= rules.requeue_max:
         return
-    job.requeue_why = "exit value"
+    job.requeue_why = EXIT_VALUE
     if value in rules.exclude and job.allocation is not None:
         hosts = {number for number, _, _ in job.allocation.shares()}
         job.excluded_hosts = tuple(sorted(hosts.union(job.excluded_hosts)))
@@ -397,6 +398,7 @@ def requeued(state: State, stamped: Stamped, event: JobRequeued) -> None:
         job.queue_us, job.beside = now_us, None
     job.allocation = None
     job.requeues += 1
+    job.exit_requeues += event.why == EXIT_VALUE
     job.requeue_why, job.requeue_hold = "", False
     job.kill_actor, job.kill_order, job.stop_actor, job.suspend_why = None, 0, None, ""
     job.kill_forced = False
@@ -406,6 +408,7 @@ def requeued(state: State, stamped: Stamped, event: JobRequeued) -> None:
     job.fresh = FRESH_AFTER.get(event.why, "JOB_REQUEUED")
     if event.hold:
         job.state = JobState.PSUSP
+        state.set_waiting_timers(job)
         return
     if event.why == "lost host":
         state.waiting += 1

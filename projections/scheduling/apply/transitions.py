@@ -25,6 +25,9 @@ def move(state: State, job: JobRecord, after: JobState, now_us: int) -> None:
         state.note_run_over(job)
     elif before is JobState.UNKWN:
         job.unknown_us += spent
+        if state_before_loss(job) is JobState.RUN:
+            # It ran on while nobody heard of it.
+            job.run_us += spent
     elif before is JobState.USUSP:
         job.user_stopped_us += spent
     elif before is JobState.SSUSP:

@@ -128,8 +128,9 @@ def told_by_the_core(history: Driven) -> dict[str, tuple]:
             one.signal,
             one.pend_us,
             one.held_us,
-            # A requeue begins the core's count of run time anew; the tables keep every attempt.
-            one.run_us if not one.requeues else None,
+            # A requeue begins the core's count of run time anew, and time without contact counts in
+            # it; the tables keep every attempt and state.
+            one.run_us if not (one.requeues or one.unknown_us) else None,
             one.unknown_us,
         )
         for one in history.core.state.stored.jobs.values()
@@ -167,7 +168,7 @@ def test_safety_tables_agree_with_the_core(actions, picker) -> None:
                     row["signal"],
                     spent["PEND"],
                     spent["PSUSP"],
-                    spent["RUN"] if not row["requeues"] else None,
+                    spent["RUN"] if not (row["requeues"] or spent["UNKWN"]) else None,
                     spent["UNKWN"],
                 )
         state = history.core.state.stored

@@ -445,6 +445,8 @@ def test_what_became_of_a_job_is_said_in_the_scheduler_s_words(life, ask, tmp_pa
         expected = views.why(state, job)
         found = told(ask, directory, job.job_id)
         assert expected == {one: found[one] for one in expected}
+        never_ran = "it ended before it started" in found["verdict"]
+        assert never_ran == (name == "huge")
 
 
 def test_the_first_question_about_a_long_log_folds_it_in_a_second_process(

@@ -116,7 +116,8 @@ def show(directory: Path, name: str, *, as_json: bool) -> None:
     used = f"{row['slots_used']} of {row['slots']} slots used by {counted(row['jobs'], 'job')}"
     say(f"Host {name} is {row['status']}{why}: {used}.")
     heard = show_time(row["report_us"])
-    say(f"It joined at {show_time(row['joined_us'])} and was last heard of at {heard}.")
+    say(f"It joined at {show_time(row['joined_us'])}; its last report that said anything new is of "
+        f"{heard}.")
     table(("HAS", "VALUE", "FREE"), _has(row))
     say()
     show_definition(defined, "host", name)

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from domain.errors import Refused
+from domain.arrays import indices_of, parse_selection
+from domain.errors import NotFound, Refused
 from domain.signals import parse_signal
 from tools.cli.as_typed import tell_as_typed
 from tools.cli.client import Client, Json, segment
@@ -66,6 +67,7 @@ Examples:
   xce jobs                       those that haven't ended
   xce jobs -a -s EXIT            all that ended badly
   xce jobs -m alpha              those on one host
+  xce jobs 12 '7[1-3]'           these, ended or not; of an array (7) all elements
   xce jobs --columns job,state,hosts
   xce jobs --json | jq '.jobs[] | select(.state == "PEND") | .job_id'
 Next: xce job JOB for everything about one, xce why JOB for what it waits for.
@@ -122,8 +124,49 @@ def _none_words(options: Json) -> str:
 
 
 def _named(client: Client, job_ids: tuple[str, ...]) -> Json:
-    found = [_one(client, job_id) for job_id in job_ids]
+    found = [row for job_id in job_ids for row in _rows(client, job_id)]
     return {"position": found[-1].get("position"), "jobs": found}
+
+
+def _rows(client: Client, job_id: str) -> list[Json]:
+    """
+    Return the job of an id in full, or the elements of an array, all or those named.
+    """
+    ids = selected(client, job_id, whole_array=False)
+    if ids == [job_id]:
+        return [_one(client, job_id)]
+    number, _, _ = ids[0].partition("[")
+    wanted = set(ids)
+    answer = client.get("/v1/jobs", all=1, job=number)
+    position = answer["position"]
+    return [{"position": position, **row} for row in answer["jobs"] if row["job_id"] in wanted]
+
+
+def selected(client: Client, job_id: str, *, whole_array: bool) -> list[str]:
+    """
+    Return the ids that an argument names: a job, an array, an element, or some such as "7[1-3]".
+
+    Args:
+        client: Asks which elements there are.
+        job_id: As it was typed; "7[*]" is the array 7.
+        whole_array: Whether an array's own number may stand for all its elements.
+
+    Raises:
+        NotFound: There is no such job or element.
+        Refused: It is none of these.
+    """
+    wanted = parse_selection(job_id.removesuffix("[*]"))
+    is_one = len(wanted.ranges) == 1 and wanted.ranges[0].start == wanted.ranges[0].end
+    if is_one or (whole_array and not wanted.ranges):
+        return [str(wanted.number) + (f"[{wanted.ranges[0].start}]" if is_one else "")]
+    rows = client.get("/v1/jobs", all=1, job=wanted.number)["jobs"]
+    ids = [str(row["job_id"]) for row in rows]
+    if wanted.ranges:
+        named = {f"{wanted.number}[{index}]" for index in indices_of(wanted.ranges)}
+        ids = [each for each in ids if each in named]
+    if not ids:
+        raise NotFound("job_id", "must name a job that is known", job_id)
+    return ids
 
 
 def _one(client: Client, job_id: str) -> Json:
@@ -223,7 +266,13 @@ def change_jobs(
     client = Client(directory)
     answers: list[Json] = []
     failures: list[Refused] = []
+    named: list[str] = []
     for job_id in job_ids:
+        try:
+            named += selected(client, job_id, whole_array=True)
+        except Refused as error:
+            failures.append(error)
+    for job_id in named:
         try:
             answer = client.post(f"/v1/jobs/{segment(job_id)}/{verb}", body)
             answers.append({"job_id": job_id, **answer})

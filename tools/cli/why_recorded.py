@@ -102,7 +102,8 @@ class Moment:
                 "SELECT hosts FROM attempts WHERE job_id = ? AND dispatch_position <= ? "
                 "ORDER BY attempt DESC LIMIT 1"
             )
-            hosts = [str(self.reading.value(query, (told.job_id, told.position)) or "")]
+            found = self.reading.value(query, (told.job_id, told.position))
+            hosts = [str(found)] if found else []
         end = self.reading.one(
             "SELECT exit_code, signal, why FROM attempts WHERE job_id = ? AND end_position = ?",
             (told.job_id, told.since_position),

@@ -85,7 +85,8 @@ async def list_jobs(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # no
         state = engine.core.state
         found = views.jobs(state, wanted)
         if wanted.everything and len(found) < wanted.limit:
-            missing.extend(forgotten.numbers(state))
+            old = forgotten.numbers(state)
+            missing.extend(each for each in old if wanted.number in (0, each))
             fits.append(wanted.fits(state))
         if not found and not missing:
             wanted.check_names(state)
@@ -122,7 +123,8 @@ def _filter(http: HttpRequest) -> views.Filter:
     limit = number_of(query.get("limit"), "limit", 1, JOBS_MAX, JOBS_MAX)
     everything = number_of(query.get("all"), "all", 0, 1, 0) == 1 or state in ENDED
     queue, user, host = (query.get(name, "") for name in ("queue", "user", "host"))
-    return views.Filter(everything, state, queue, user, host, limit)
+    number = number_of(query.get("job"), "job", 1, 2**31 - 1, 0)
+    return views.Filter(everything, state, queue, user, host, number, limit)
 
 
 async def _archive(api: Api) -> forgotten.Archive:

@@ -177,6 +177,7 @@ class Filter:
         queue: Only those of this queue, "" for any.
         user: Only those of this user, "" for any.
         host: Only those that have or had tasks on this host, "" for any.
+        number: Only the job, or the elements of the array, of this number; 0 for any.
         limit: At most so many, the newest.
     """
 
@@ -185,6 +186,7 @@ class Filter:
     queue: str
     user: str
     host: str
+    number: int
     limit: int
 
     def fits(self, state: State) -> Callable[[JobRecord], bool]:
@@ -203,6 +205,7 @@ class Filter:
             and self.state in ("", job.state)
             and self.queue in ("", job.spec.queue)
             and self.user in ("", job.spec.user)
+            and self.number in (0, job.number)
         )
 
     def check_names(self, state: State) -> None:
@@ -258,7 +261,11 @@ def jobs(state: State, wanted: Filter) -> list[dict[str, object]]:
     """
     Return the newest jobs that are wanted, in order of their numbers.
     """
-    newest = filter(wanted.fits(state), reversed(state.stored.jobs.values()))
+    known: Iterable[JobRecord] = reversed(state.stored.jobs.values())
+    if wanted.number:
+        streams = reversed(state.streams_of(wanted.number))
+        known = [state.stored.jobs[stream] for stream in streams if stream in state.stored.jobs]
+    newest = filter(wanted.fits(state), known)
     return [job_row(state, job) for job in reversed(list(islice(newest, wanted.limit)))]
 
 
@@ -317,8 +324,10 @@ def verdict_words(
         how = f"signal {signal} ended it"
     elif exit_code is not None:
         how = f"it ended with exit code {exit_code}"
-    else:
+    elif hosts:
         how = "it ended without an exit code"
+    else:
+        how = "it ended before it started"
     return f"{how} ({why})." if why else f"{how}."
 
 

@@ -122,13 +122,21 @@ def parse_job_name(
     ranges = parse_ranges(
         listed, whole=text, offset=len(name) + 1, index_max=index_max, field=field
     )
-    started_max = _parse_started_max(after, text, field)
+    started_max = parse_started_max(after, text, field=field)
     return name.strip(), ArraySpec(ranges=ranges, started_max=started_max)
 
 
-def _parse_started_max(after: str, text: str, field: str) -> int | None:
+def parse_started_max(after: str, text: str, *, field: str = "name") -> int | None:
     """
     Return the bound behind the brackets; %0 is none, as at LSF.
+
+    Args:
+        after: What stands there: nothing, or ``%k``.
+        text: The whole, for the error.
+        field: Name of the field in errors.
+
+    Raises:
+        Refused: It is neither.
     """
     if not after.strip():
         return None

@@ -4,6 +4,7 @@ Stopping, resuming, requeueing, switching, modifying and moving jobs, with real 
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -203,6 +204,21 @@ def test_a_pending_job_is_changed_switched_and_moved(live):
     assert "queue" in live.run("switch", "nowhere", job_id).stderr
     assert 2 == live.run("requeue", job_id).returncode
     live.run("kill", job_id, other)
+
+
+def test_how_many_elements_of_an_array_are_started_is_changed_by_name(live):
+    """
+    As LSF's ``bmod -J %k``; a job that is no array has none.
+    """
+    array = live.submit("-H", "-J", "many[1-3]%1", "--", "true")
+    job_id = live.submit("-H", "--", "true")
+
+    for is_changed in (True, False):
+        done = live.run("modify", "--json", "-J", "%2", array)
+        assert is_changed == json.loads(done.stdout)["jobs"][0]["changed"], done.stdout
+    assert "many" == live.job(f"{array}[3]")["name"]
+    assert "arrays" in live.run("modify", "-J", "%2", job_id).stderr
+    live.run("kill", array, job_id)
 
 
 def test_texts_run_before_and_after_a_command(live, tmp_path):

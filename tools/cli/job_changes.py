@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from domain.arrays import parse_started_max
 from domain.errors import Refused
 from tools.cli.client import Json
 from tools.cli.jobs import change_jobs
@@ -118,6 +119,7 @@ def switch(directory: Path, queue: str, job_ids: tuple[str, ...], *, as_json: bo
 Examples:
   xce modify -n 8 -R "rusage[mem=500]" 12
   xce modify -W none 12          takes the run limit away
+  xce modify -J %10 4711         lets 10 elements of an array run at a time
 Of a started job only the run limit and the name can change. Next: xce job 12.
 """)
 @click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
@@ -126,7 +128,8 @@ Of a started job only the run limit and the name can change. Next: xce job 12.
               help="Resource requirement, in place of all it had; none takes it away.")
 @click.option("-W", "run_limit", metavar="[HOURS:]MINUTES", help="Run limit, or none.")
 @click.option("-w", "dependency", metavar="TEXT", help='Dependency such as "done(12)", or none.')
-@click.option("-J", "name", metavar="NAME", help="A name for people, or none.")
+@click.option("-J", "name", metavar="NAME|%K",
+              help="A name for people, or none. %K: so many elements of an array at once.")
 @click.option("-G", "group", metavar="GROUP", help="The user group that it counts for, or none.")
 @click.option("-P", "project", metavar="PATH", help="Its project, or none.")
 @click.option("--app", "profile", metavar="PROFILE", help="Its application profile, or none.")
@@ -166,6 +169,8 @@ def changes_of(options: dict[str, Any]) -> Json:
             body["resreq"] = list(value)
         elif option == "priority":
             body["user_priority"] = value
+        elif option == "name" and value.startswith("%"):
+            body["started_max"] = parse_started_max(value, value) or 0
         else:
             body[TAKEN_AWAY[option][0]] = value
     if not body:

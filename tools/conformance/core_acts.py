@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from domain.amounts import MEM, Amount
-from domain.arrays import parse_job_name
+from domain.arrays import ArraySpec, parse_job_name, parse_started_max
 from domain.commands import (
     CloseWorker,
     JobCouldNotStartReport,
@@ -72,6 +72,18 @@ CHANGED: Final[dict[str, tuple[str, ...]]] = {
 
 def _is_reset(name: str, value: object) -> bool:
     return value in (f"-{name}n", f"{name}n")
+
+
+def _bound_of(words: dict[str, object], array: ArraySpec | None) -> dict[str, object]:
+    """
+    Take out how many elements of a job's array may be started at a time: ``-J %2``.
+    """
+    text = text_of(words.get("J"))
+    if not text.startswith("%") or array is None:
+        return {}
+    del words["J"]
+    most = parse_started_max(text, text)
+    return {"array": array.model_copy(update={"started_max": most})}
 
 
 class CoreActs(CoreDriver):
@@ -173,14 +185,15 @@ class CoreActs(CoreDriver):
         if "depn" in changes:
             spec = record.spec.model_copy(update={"dependency_text": "", "dependency": None})
         else:
-            spec = record.spec.model_copy(update=self._changes(changes))
+            spec = record.spec.model_copy(update=self._changes(changes, record.spec.array))
         self._command(ModifyJob(job_id=record.job_id, spec=spec), by)
 
-    def _changes(self, changes: Fields) -> dict[str, object]:
+    def _changes(self, changes: Fields, array: ArraySpec | None) -> dict[str, object]:
         """
         Return the fields of a job that a change gives another value; ``-Wn`` takes one away.
         """
-        words = named_alike(changes, SAME_IN_JOB)
+        words = dict(named_alike(changes, SAME_IN_JOB))
+        bound = _bound_of(words, array)
         told = {name: value for name, value in words.items() if not _is_reset(name, value)}
         spec = job_of(told, "", self.case)
         found: dict[str, object] = {}
@@ -188,7 +201,7 @@ class CoreActs(CoreDriver):
             if name not in CHANGED:
                 raise NotYet(f"bmod of {name}")
             found |= {field: getattr(spec, field) for field in CHANGED[name]}
-        return found
+        return found | bound
 
     def _exit(self, job: str, value: object, by: str) -> None:
         del by

@@ -84,6 +84,9 @@ class SubmitRequest(Value):
 class ModifyRequest(Value):
     """
     Ask to change what a job asks for; what isn't given stays as it is.
+
+    Args:
+        started_max: So many elements of the job's array may be started at a time, 0 for any number.
     """
 
     program: Program | None = None
@@ -106,6 +109,7 @@ class ModifyRequest(Value):
     exits: ExitRules | None = None
     rerunnable: bool | None = None
     ends_as_orphan: bool | None = None
+    started_max: Count | None = None
 
     def changed(self, spec: JobSpec) -> JobSpec:
         """
@@ -120,6 +124,10 @@ class ModifyRequest(Value):
                 raise Refused(name, "can be changed, not taken away")
         if "tasks_min" in given:
             given["names_tasks"] = True
+        if (most := given.pop("started_max", None)) is not None:
+            if spec.array is None:
+                raise Refused("started_max", "is for arrays only")
+            given["array"] = spec.array.model_copy(update={"started_max": most or None})
         try:
             return JobSpec(**{**dict(spec), **given})
         except ValidationError as error:

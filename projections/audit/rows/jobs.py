@@ -130,7 +130,7 @@ class ArrayRow(NamedTuple):
     name: Annotated[str, "Its name"]
     indices: Annotated[str, "Its indices, as written"]
     size: Annotated[int, "How many elements it has"]
-    started_max: Annotated[int | None, "So many may be started at a time; NULL without a bound"]
+    started_max: Annotated[int | None, "So many at a time, as submitted; NULL without a bound"]
 
 
 @table(

@@ -419,11 +419,26 @@ def requeued(state: State, stamped: Stamped, event: JobRequeued) -> None:
 
 def modified(state: State, stamped: Stamped, event: JobModified) -> None:
     """
-    Take the new content over; a pending job is considered anew.
+    Take the new content over; a pending job is considered anew. How many elements may be started at
+    a time is their array's: all of them are considered anew when it changes.
     """
     job = state.stored.jobs[stamped.stream]
     job.fresh = "JOB_MODIFY"
-    _change(state, stamped, job, event.spec)
+    bound = event.spec.array
+    if bound is None or bound == job.spec.array:
+        _change(state, stamped, job, event.spec)
+        return
+    array = state.stored.arrays[job.number]
+    array.started_max = bound.started_max
+    for stream in array.elements:
+        other = state.stored.jobs.get(stream)
+        if other is None:
+            continue  # It is forgotten.
+        if other is job:
+            _change(state, stamped, job, event.spec)
+        else:
+            other.fresh = "JOB_MODIFY"
+            _change(state, stamped, other, other.spec.model_copy(update={"array": bound}))
 
 
 def switched(state: State, stamped: Stamped, event: JobSwitched) -> None:

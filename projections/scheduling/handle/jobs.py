@@ -368,7 +368,9 @@ def _beside_own(job: JobRecord, own: list[JobRecord], *, is_top: bool) -> JobMov
     return JobMoved(place=outer.place, beside=stands)
 
 
-CHANGEABLE_WHEN_STARTED: Final = frozenset({"run_limit_us", "limits", "rerunnable", "name"})
+CHANGEABLE_WHEN_STARTED: Final = frozenset(
+    {"run_limit_us", "limits", "rerunnable", "name", "array"}
+)
 REQUIREMENT: Final = frozenset({"resreq", "requirement"})
 
 
@@ -389,18 +391,15 @@ def modify(state: State, command: ModifyJob, actor: str) -> NewEvents:
     changed = [name for name in changed if name != "dependency"]
     if not changed:
         return []
-    for name in ("user", "queue", "array"):
+    for name in ("user", "queue"):
         if name in changed:
             raise Refused(name, "can't be changed by a modification")
+    if "array" in changed and not _only_bound_differs(old, new):
+        raise Refused("array", "can't be changed but for how many may be started at a time")
     if job.state in ENDED:
         raise Refused("job_id", "must not have ended", f"{job.job_id} is {job.state.value}")
     if job.state in LIVE:
-        free = CHANGEABLE_WHEN_STARTED
-        if _only_amounts_differ(state, job, new):
-            free = free | REQUIREMENT
-        if _only_output_differs(old, new):
-            free = free | {"program"}
-        fixed = [name for name in changed if name not in free]
+        fixed = [name for name in changed if name not in _changeable(state, job, new)]
         if fixed:
             raise Refused(fixed[0], "can't be changed once the job has started", job.job_id)
         _check_hosts_have(state, job, new)
@@ -412,6 +411,22 @@ def modify(state: State, command: ModifyJob, actor: str) -> NewEvents:
     else:
         new = _with_parents(state, new)
     return [(job.stream, JobModified(spec=new))]
+
+
+def _changeable(state: State, job: JobRecord, new: JobSpec) -> frozenset[str]:
+    """
+    Return the fields of a started job that may become what they are to be.
+    """
+    free = CHANGEABLE_WHEN_STARTED
+    if _only_amounts_differ(state, job, new):
+        free = free | REQUIREMENT
+    return free | {"program"} if _only_output_differs(job.spec, new) else free
+
+
+def _only_bound_differs(old: JobSpec, new: JobSpec) -> bool:
+    return (
+        old.array is not None and new.array is not None and old.array.ranges == new.array.ranges
+    )
 
 
 def _only_output_differs(old: JobSpec, new: JobSpec) -> bool:

@@ -82,6 +82,33 @@ def test_an_array_starts_no_more_elements_than_its_limit(scenario: Scenario) -> 
     assert ["A[2] dispatched: h1*1"] == scenario.session()
 
 
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (None, 2), (2, None)])
+def test_how_many_elements_are_started_can_be_changed(
+    scenario: Scenario, before: int | None, after: int | None
+) -> None:
+    """
+    It is the array's, whichever element is named, also one that runs; nothing else of an array can
+    be changed.
+    """
+    scenario.hosts("h1 slots=9")
+    scenario.submit("A", array=array(1, 4, most=before))
+    if before is not None:
+        scenario.session()
+    first, bound = scenario.job("A[1]").spec, array(1, 4, after)
+    spec = first.model_copy(update={"array": bound})
+    scenario.command(ModifyJob(job_id="1[1]", spec=spec))
+    restored = again(scenario)
+    scenario.session()
+    restored.session(scenario.now_us)
+
+    assert restored.snapshot() == scenario.core.snapshot()
+    assert (after or 4) == list(scenario.states().values()).count("RUN")
+    assert {bound} == {scenario.job(f"A[{index}]").spec.array for index in range(1, 5)}
+    other = first.model_copy(update={"array": array(1, 5, after)})
+    with pytest.raises(Refused, match="but for how many"):
+        scenario.command(ModifyJob(job_id="1[4]", spec=other))
+
+
 def test_an_array_is_forgotten_as_one(scenario: Scenario) -> None:
     """
     While one element lives, all its elements are known.

@@ -306,7 +306,8 @@ class Environment:
         with self._writer:
             self._writing_thread = this_thread
             try:
-                self.check_usable()
+                if self.is_dead:
+                    self.check_usable()
                 transaction = self._begin_transaction(write=True)
                 try:
                     with transaction:

@@ -11,10 +11,10 @@ import struct
 import sys
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from io import BytesIO
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from domain.errors import Corrupt
 from store.chain import frame_digest
@@ -90,10 +90,6 @@ class Header(NamedTuple):
         return bool(self.flags & FLAG_LAST)
 
 
-# A third of the time of calling the class, whose parameters have names.
-_new_header = cast("Callable[[type[Header], tuple[object, ...]], Header]", tuple.__new__)
-
-
 class Columns(NamedTuple):
     """
     The rows of one frame, column by column.
@@ -126,12 +122,12 @@ def topic_mask(topics: Iterable[str]) -> int:
     """
     mask = 0
     for topic in topics:
-        mask |= _topic_bit(topic)
+        mask |= topic_bit(topic)
     return mask
 
 
 @lru_cache(maxsize=TOPICS_REMEMBERED)
-def _topic_bit(topic: str) -> int:
+def topic_bit(topic: str) -> int:
     """
     Return a topic's bit.
     """
@@ -183,7 +179,7 @@ def seal_frame(
         flags, codec, first_position, events, len(raw), epoch, mask, dictionary_id, len(stored),
         previous, digest,
     )  # fmt: skip
-    return join_frame(_new_header(Header, fields), stored), digest
+    return join_frame(fields, stored), digest
 
 
 def pack(raw: bytes, *, level: int) -> tuple[int, int, bytes]:
@@ -199,9 +195,10 @@ def pack(raw: bytes, *, level: int) -> tuple[int, int, bytes]:
     return (codec, number, packed) if len(packed) < len(raw) else (RAW, 0, raw)
 
 
-def join_frame(header: Header, stored: bytes) -> bytes:
+def join_frame(header: tuple[int | bytes, ...], stored: bytes) -> bytes:
     """
-    Return the bytes of a frame from its header and its payload as it is stored.
+    Return the bytes of a frame from its header, or a tuple of the same fields, and its payload as
+    it is stored.
     """
     head = _HEADER.pack(MAGIC, FRAME_FORMAT, *header)
     return b"".join((head, _CRC.pack(zlib.crc32(stored, zlib.crc32(head))), stored))

@@ -22,6 +22,7 @@ from store.embedded.layout import (
     INDEX_VALUE_SOFT_MAX,
     VERSION_BYTES_MAX,
     VERSION_MAX,
+    encoded_stream,
     index_prefix,
     run_length,
     run_positions,
@@ -105,7 +106,7 @@ class _Entering:
         """
         Put the row of one run, or extend the row that it continues; say whether none is behind it.
         """
-        prefix, cursor, conflicts = index_prefix(stream), self._cursor, self.conflicts
+        prefix, cursor, conflicts = encoded_stream(stream)[1], self._cursor, self.conflicts
         key, value = prefix + version_bytes(version), b""
         last = version + len(positions) - 1
         is_last = not cursor.set_range(key)

@@ -27,11 +27,12 @@ from store.embedded.frames import (
     encode_row,
     read_header,
     seal_frame,
+    topic_bit,
     topic_mask,
 )
 from store.embedded.index import insert_index
 from store.embedded.kept import dictionary_of, keep
-from store.embedded.layout import META, id_bytes, number_bytes, number_of
+from store.embedded.layout import META, encoded_stream, id_bytes, number_bytes, number_of
 from store.embedded.reader import Reader
 from store.embedded.rows import CommitRows, Head, Row, columns_of, streams_of
 from store.segments import Segment
@@ -203,8 +204,8 @@ def _payload(rows: CommitRows) -> tuple[bytes, int]:
     """
     streams, versions, topics, states = rows
     if len(states) == 1:
-        raw = encode_row(topics[0], id_bytes(streams[0]), versions[0], states[0])
-        return raw, topic_mask(topics)
+        (encoded, _), topic = encoded_stream(streams[0]), topics[0]
+        return encode_row(topic, encoded, versions[0], states[0]), topic_bit(topic)
     topic_numbers, numbers = _first_seen(topics), _first_seen(streams)
     columns = Columns(
         list(topic_numbers),

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import struct
 
-DIGEST_SIZE = 32
 _GENESIS = b"xce log genesis 1\0"
 _FRAME = b"xce log frame 1\0"
 _WITHIN = b"xce log within a frame 1\0"

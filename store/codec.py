@@ -31,7 +31,9 @@ from domain.event import Event, event_class
 assert domain.events, "importing the events fills the registry"
 
 Row = tuple[str, int, str, bytes]
+"""Stream, version, type code, state."""
 PlacedRow = tuple[int, str, int, str, bytes]
+"""Position, and the same."""
 Head = tuple[str, str, str, str, str]
 """Time, actor, cause, what stands within a step, and payload of a state."""
 OpenRow = tuple[PlacedRow, Head | None]

@@ -10,14 +10,13 @@ from typing import Protocol
 
 from eventsourcing.persistence import ApplicationRecorder, Subscription
 
+from store.codec import PlacedRow, Row
 from store.embedded.environment import Environment
 from store.embedded.recorder import EmbeddedApplicationRecorder
 from store.embedded.rows import Row as StoredRow
 from store.segments import Segment
 from store.space import Space, space_at
 
-Row = tuple[str, int, str, bytes]
-PlacedRow = tuple[int, str, int, str, bytes]
 Columns = tuple[Sequence[int], Sequence[str], Sequence[int], Sequence[str], Sequence[bytes]]
 """Positions, streams, versions, topics and states of some rows, in order."""
 

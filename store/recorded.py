@@ -24,9 +24,9 @@ from eventsourcing.persistence import (
 
 from domain.errors import Corrupt
 from store.chain import digest_within, genesis
-from store.codec import time_us_of
+from store.codec import PlacedRow, Row, time_us_of
 from store.embedded.errors import EpochPassedError
-from store.engines import Columns, PlacedRow, Row
+from store.engines import Columns
 from store.polling import PollingSubscription
 from store.segments import Segment
 

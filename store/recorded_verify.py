@@ -8,8 +8,7 @@ from eventsourcing.persistence import ApplicationRecorder
 
 from domain.errors import Corrupt
 from store.chain import digest_within, genesis
-from store.codec import decode
-from store.engines import PlacedRow, Row
+from store.codec import PlacedRow, Row, decode
 from store.recorded import DIGESTS, RecorderEngine, read_digest
 from store.translation import translated
 from store.verify import VerifyReport

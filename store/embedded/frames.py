@@ -54,9 +54,6 @@ _ROW_MIDDLE, _WIDE_ROW_MIDDLE = struct.Struct(">HHII"), struct.Struct(">HHQI")
 
 TOPICS_REMEMBERED = 1024
 
-Row = tuple[str, int, str, bytes]
-"""Stream, version, topic, state."""
-
 
 class Header(NamedTuple):
     """
@@ -135,30 +132,6 @@ def topic_bit(topic: str) -> int:
 
 
 def build_frame(
-    columns: Columns,
-    *,
-    first_position: int,
-    epoch: int,
-    is_last: bool,
-    previous: bytes,
-    level: int = LEVEL,
-) -> tuple[bytes, bytes]:
-    """
-    Return a frame's bytes and its digest.
-    """
-    return seal_frame(
-        encode_columns(columns),
-        mask=topic_mask(columns.topic_names),
-        events=len(columns.states),
-        first_position=first_position,
-        epoch=epoch,
-        is_last=is_last,
-        previous=previous,
-        level=level,
-    )
-
-
-def seal_frame(
     raw: bytes,
     *,
     mask: int,
@@ -167,14 +140,13 @@ def seal_frame(
     epoch: int,
     is_last: bool,
     previous: bytes,
-    level: int = LEVEL,
 ) -> tuple[bytes, bytes]:
     """
-    Return a frame's bytes and its digest, given its uncompressed payload.
+    Return a frame's bytes and its digest, given its uncompressed payload and what its header says.
     """
     flags = FLAG_LAST if is_last else 0
     digest = frame_digest(previous, flags, first_position, events, epoch, mask, raw)
-    codec, dictionary_id, stored = pack(raw, level=level)
+    codec, dictionary_id, stored = pack(raw, level=LEVEL)
     fields = (
         flags, codec, first_position, events, len(raw), epoch, mask, dictionary_id, len(stored),
         previous, digest,

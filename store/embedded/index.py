@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count
-from uuid import UUID
 
 import lmdb
 
@@ -31,8 +30,8 @@ from store.embedded.layout import (
     version_bytes,
     version_of,
 )
+from store.embedded.rows import Stream
 
-Stream = str | UUID
 Run = tuple[int, list[int]]
 """First version, positions."""
 RUN_MAX = 512

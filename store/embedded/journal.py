@@ -22,11 +22,11 @@ from store.embedded.errors import EpochPassedError
 from store.embedded.frames import (
     Columns,
     Header,
+    build_frame,
     check_follows,
     encode_columns,
     encode_row,
     read_header,
-    seal_frame,
     topic_bit,
     topic_mask,
 )
@@ -102,7 +102,7 @@ class Journal(Reader):
         parts = columns.cut()
         for at, part in enumerate(parts, 1):
             raw, mask = _payload(part)
-            frame, digest = seal_frame(
+            frame, digest = build_frame(
                 raw,
                 mask=mask,
                 events=len(part.states),

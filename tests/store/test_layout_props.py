@@ -4,6 +4,7 @@ Keys and frames: every encoding comes back, and sorts as it must.
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -13,7 +14,14 @@ from hypothesis import strategies as st
 from domain.errors import Corrupt
 from store.chain import frame_digest
 from store.embedded import layout
-from store.embedded.frames import Columns, build_frame, encode_columns, encode_row, open_frame
+from store.embedded.frames import (
+    Columns,
+    build_frame,
+    encode_columns,
+    encode_row,
+    open_frame,
+    topic_mask,
+)
 
 NUMBERED = st.builds(
     "{}{:010d}{}".format,
@@ -98,6 +106,15 @@ def test_one_row_is_encoded_as_columns_are(topic: str, stream, version: int, sta
     assert encode_columns(columns) == encode_row(topic, encoded, version, state)
 
 
+def frame_of(columns: Columns, **said: Any) -> tuple[bytes, bytes]:
+    """
+    Return bytes and digest of a frame with these rows.
+    """
+    given = {"epoch": 1, "is_last": True, "previous": bytes(32), **said}
+    mask, events = topic_mask(columns.topic_names), len(columns.states)
+    return build_frame(encode_columns(columns), mask=mask, events=events, **given)
+
+
 ROWS = st.lists(
     st.tuples(st.integers(0, 9), st.integers(0, 4), VERSIONS, st.binary(max_size=40)), min_size=1
 )
@@ -116,7 +133,7 @@ def test_a_frame_comes_back(rows, topics: list[str], first: int, is_last: bool) 
         [row[2] for row in rows],
         [row[3] for row in rows],
     )
-    frame, digest = build_frame(
+    frame, digest = frame_of(
         columns, first_position=first, epoch=3, is_last=is_last, previous=b"p" * 32
     )
     header, again = open_frame(frame, position=first)
@@ -137,7 +154,7 @@ def test_every_flipped_bit_of_a_frame_is_found() -> None:
     LMDB returns a flipped bit without a word; of 1,000 tried, 508 changed data silently.
     """
     columns = Columns(["a"], [b"sx"], [0] * 9, [0] * 9, list(range(9)), [b'{"t":1}' * 9] * 9)
-    frame, _ = build_frame(columns, first_position=5, epoch=1, is_last=True, previous=bytes(32))
+    frame, _ = frame_of(columns, first_position=5)
     for bit in range(len(frame) * 8):
         damaged = bytearray(frame)
         damaged[bit // 8] ^= 1 << bit % 8
@@ -163,7 +180,7 @@ def test_every_truncated_frame_is_found() -> None:
     A value may be cut by a damaged page.
     """
     columns = Columns(["a"], [b"sx"], [0], [0], [1], [b'{"t":1}' * 30])
-    frame, _ = build_frame(columns, first_position=5, epoch=1, is_last=True, previous=bytes(32))
+    frame, _ = frame_of(columns, first_position=5)
     for length in range(len(frame)):
         with pytest.raises(Corrupt):
             open_frame(frame[:length], position=5)

@@ -150,8 +150,10 @@ def test_a_running_program_is_suspended_for_a_more_important_one(live, tmp_path)
 
     live.wait_state(preemptor, "RUN")
     assert "SSUSP" == live.job(victim)["state"]
-    assert "SUSP_PREEMPT" in live.run("jobs").stdout
-    assert "Stopped by" in live.run("job", victim).stdout
+    words = f"it makes room for job {preemptor} (SUSP_PREEMPT)"
+    assert words in live.run("jobs").stdout
+    assert f"Stopped        {words}" in live.run("job", victim).stdout
+    assert f"is stopped: {words}." in live.run("why", victim).stdout
     assert stands_still(tmp_path / "count")
     go.touch()
     live.wait_state(preemptor, "DONE")

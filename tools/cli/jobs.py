@@ -57,7 +57,7 @@ def _row(job: Json) -> list[Any]:
         job["job_id"], job["state"], job["user"], job["queue"], job.get("tasks"),
         show_hosts(job.get("hosts")), show_exit(job), job.get("name"),
         show_time(job.get("submit_us")),
-        job.get("pend_reason") or job.get("suspend_reason") or job.get("why"),
+        job.get("pend_reason") or job.get("stopped") or job.get("why"),
     ]
 
 
@@ -231,7 +231,7 @@ def _facts(job: Json) -> list[tuple[str, Any]]:
         ("Output", job.get("stdout") or program.get("stdout")),
         ("Errors", job.get("stderr") or program.get("stderr")),
         ("Waits for", job.get("pend_reason")),
-        ("Stopped by", job.get("suspend_reason")),
+        ("Stopped", job.get("stopped")),
     ]
 
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from domain.amounts import SLOTS
 from domain.errors import Refused
+from domain.ids import job_stream
+from domain.job_states import STOPPED
 from domain.units import MILLI
 from tools.cli.client import Json
 
@@ -59,6 +61,13 @@ class Moment:
         return self.ladder.at(self.told.position).core
 
     @property
+    def is_stopped(self) -> bool:
+        """
+        Say whether the job was suspended then: why, only the state knows.
+        """
+        return self.told.state in STOPPED
+
+    @property
     def is_waiting(self) -> bool:
         """
         Say whether the job waited then, for whatever.
@@ -70,8 +79,6 @@ class Moment:
         """
         Return the job's record, None when it doesn't wait.
         """
-        from domain.ids import job_stream
-
         if not self.is_waiting:
             return None
         return self.core.state.stored.jobs[job_stream(self.told.job_id)]
@@ -86,6 +93,9 @@ class Moment:
 
         if self.job is not None:
             return why(self.core.state, self.job)
+        if self.is_stopped:
+            stored = self.core.state.stored.jobs
+            return why(self.core.state, stored[job_stream(self.told.job_id)])
         words = {"since_us": self.told.since_us, "never": False, "reasons": [], "blocker": ""}
         return {**words, **no_promise_fields(), "proved_by": "", "verdict": self._end()}
 
@@ -119,7 +129,7 @@ class Moment:
         """
         Do what takes time.
         """
-        if self.is_waiting or with_state:
+        if self.is_waiting or self.is_stopped or with_state:
             self.core  # noqa: B018 - it is kept
         else:
             self.placement  # noqa: B018 - it is kept

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Final
 
 from domain.errors import NotFound
-from domain.job_states import ENDED, JobState
+from domain.job_states import ENDED, STOPPED, JobState
 from domain.jobs import Program
 from domain.reasons import PendReason, show_grouped
 from domain.resources import ResourceScope
 from domain.resreq.merge import terms_of
 from domain.resreq.render import render
 from domain.resreq.syntax import Per, Requirement
+from domain.suspensions import show_suspension
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 from projections.scheduling.status import blocker_of, status_by_use, why_suspended, why_waiting
@@ -59,7 +60,8 @@ def job_row(state: State, job: JobRecord) -> dict[str, object]:
         "dependency": spec.dependency_text,
         "begin_us": spec.begin_us,
         "deadline_us": spec.deadline_us,
-        "suspend_reason": why_suspended(state, job),
+        "suspend_reason": (stopped_by := why_suspended(state, job)),
+        "stopped": _stopped(job, stopped_by),
         "requeues": job.requeues,
         "attempt": job.attempt,
         "submit_us": job.submit_us,
@@ -74,6 +76,13 @@ def job_row(state: State, job: JobRecord) -> dict[str, object]:
         "pend_reason": reason,
         "never": never,
     }
+
+
+def _stopped(job: JobRecord, why: str) -> str:
+    """
+    Return in words why a job is stopped, "" for one that isn't.
+    """
+    return show_suspension(why, job.preemptor) if job.state in STOPPED else ""
 
 
 def _reason(state: State, job: JobRecord) -> tuple[bool, str]:
@@ -299,12 +308,15 @@ def why(state: State, job: JobRecord) -> dict[str, object]:
 
 def _verdict(state: State, job: JobRecord) -> str:
     hosts = [str(one["host"]) for one in hosts_of(state, job)]
+    if job.state in STOPPED:
+        stopped = _stopped(job, why_suspended(state, job))
+        return f"it has started on {', '.join(hosts)} and is stopped: {stopped}."
     return verdict_words(job.state, hosts, job.exit_code, job.signal, job.why)
 
 
 _LIVE_WORDS: Final[dict[str, str]] = {
-    JobState.USUSP: "it has started on {hosts} and is stopped until xce resume.",
-    JobState.SSUSP: "it has started on {hosts}, and the scheduler stopped it; xce jobs says why.",
+    JobState.USUSP: "it has started on {hosts} and is stopped.",
+    JobState.SSUSP: "it has started on {hosts} and is stopped.",
     JobState.UNKWN: "it has started on {hosts}, and nothing is heard from there.",
 }
 """What is said of started jobs that aren't known to run."""

@@ -59,6 +59,8 @@ class ClusterSettings(Value):
         hung_after_us: So long after its worker was ordered to end it, or its host was lost, a job
             that still hasn't ended is ended without it (LSF's REMOVE_HUNG_JOBS_FOR); None for
             never. Of lost hosts it matters where jobs are kept.
+        names_mean_last_job: Whether a name in a dependency means its user's latest job of that
+            name, and not all of them (LSF's JOB_DEP_LAST_SUB).
         default_project: The project of a job that names none, and whose queue and group name none.
         queue_resreq: Whether a queue's requirement means nothing, or what LSF has it mean.
         preemption: How jobs may suspend others.
@@ -85,6 +87,7 @@ class ClusterSettings(Value):
     end_orphans: bool = False
     orphan_grace_us: TimeUs = 0
     hung_after_us: TimeUs | None = None
+    names_mean_last_job: bool = False
     default_project: MaybePath = ""
     queue_resreq: QueueResreq = QueueResreq.IGNORE
     preemption: Preemption = Preemption()

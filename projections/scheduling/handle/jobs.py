@@ -20,7 +20,15 @@ from domain.commands.jobs import (
     SubmitJob,
     SwitchJob,
 )
-from domain.dependency import JobRef, bind, parse_dependency
+from domain.dependency import (
+    Dependency,
+    JobRef,
+    Predicate,
+    bind,
+    parse_dependency,
+    show_dependency,
+)
+from domain.dependency.syntax import FIELD, conditions_of
 from domain.errors import Conflict, Refused
 from domain.event import sure
 from domain.events.jobs import (
@@ -121,10 +129,27 @@ def _with_parents(state: State, spec: JobSpec) -> JobSpec:
     if not spec.dependency_text:
         return spec
     own = None if spec.array is None else spec.array.indices()
-    dependency = bind(
-        parse_dependency(spec.dependency_text), OwnJobs(state, spec.user), own_indices=own
-    )
+    parsed = parse_dependency(spec.dependency_text)
+    _check_is_heard(parsed)
+    last_only = state.settings().names_mean_last_job
+    dependency = bind(parsed, OwnJobs(state, spec.user), own_indices=own, last_only=last_only)
     return spec.model_copy(update={"dependency": dependency})
+
+
+UNHEARD: Final = frozenset({Predicate.POST_DONE, Predicate.POST_ERR, Predicate.EXTERNAL})
+"""What nobody tells the scheduler: how commands after a job's own ended, and messages to jobs."""
+
+
+def _check_is_heard(dependency: Dependency) -> None:
+    """
+    Refuse a condition of which nobody would ever hear: a job would wait for it for ever.
+    """
+    for condition in conditions_of(dependency):
+        if condition.predicate in UNHEARD:
+            name = condition.predicate.value
+            rule = f"must not ask for {name}, of which the scheduler doesn't hear"
+            hint = "Wait for done, exit or ended instead."
+            raise Refused(FIELD, rule, show_dependency(condition), hint)
 
 
 class OwnJobs:

@@ -47,13 +47,17 @@ def prune(journal: Journal, upto: int) -> list[Segment]:
     """
     Remove the segment files that end at or before a position; their anchors stay and say so.
 
+    A file that was left by a pruning which was killed behind its anchor goes too.
+
     Raises:
         Refused: One can't be removed.
     """
     removed = prunable(journal, upto)
     for segment in removed:
         journal.anchors.mark_pruned(segment)
-        _remove(journal.anchors.directory / segment.file)
+    for segment in journal.anchors.segments():
+        if segment.is_pruned:
+            _remove(journal.anchors.directory / segment.file)
     return removed
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from domain.errors import Corrupt
 from store.embedded.frames import join_frame, pack, raw_payload, read_header
@@ -138,11 +139,10 @@ def read_table(path: Path) -> Table:
 
     Raises:
         Corrupt: It is missing, damaged or of a newer format.
+        StoreUnavailable: It can't be read.
     """
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise Corrupt("gap", None, "a segment file", str(error), str(path)) from None
+    with _opened(path) as file:
+        found = os.fstat(file.fileno())
     return _read_table(path, found.st_size, found.st_mtime_ns)
 
 
@@ -151,7 +151,7 @@ def _read_table(path: Path, size: int, modified: int) -> Table:  # noqa: ARG001 
     """
     Read a table; kept as long as the file stays as it is.
     """
-    with path.open("rb") as file:
+    with _opened(path) as file:
         head = file.read(_HEAD.size)
         if len(head) < _HEAD.size or head[:4] != _MAGIC:
             raise Corrupt("foreign", None, "a segment file", repr(head[:4]), str(path))
@@ -176,15 +176,28 @@ def frames_of(path: Path, position: int) -> Iterator[tuple[int, bytes]]:
 
     Raises:
         Corrupt: The file is missing or its table is damaged.
+        StoreUnavailable: It can't be read.
     """
     table = read_table(path)
     at = max(0, bisect.bisect_right(table.firsts, position) - 1)
-    with path.open("rb") as file:
+    with _opened(path) as file:
         for first, offset, length in zip(
             table.firsts[at:], table.offsets[at:], table.lengths[at:], strict=True
         ):
             file.seek(offset)
             yield first, file.read(length)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """
+    Open a segment file.
+    """
+    try:
+        return path.open("rb")
+    except FileNotFoundError as error:
+        raise Corrupt("gap", None, "a segment file", str(error), str(path)) from None
+    except OSError as error:
+        raise unavailable(path, error) from None
 
 
 def check_file(path: Path, segment: Segment) -> None:

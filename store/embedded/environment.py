@@ -269,6 +269,7 @@ class Environment:
         if found is None:
             create = create and not self.settings.readonly
             # Opening a database is a write transaction of the engine's own.
+            self._refuse_within_write()
             with self._writer, translated(self.path, self.settings.map_size):
                 try:
                     found = self.handle.open_db(name, create=create)
@@ -299,12 +300,9 @@ class Environment:
         Do some work in the write transaction and return what it returns; all of it is committed at
         the end, or undone by an error.
         """
-        this_thread = threading.get_ident()
-        if self._writing_thread == this_thread:
-            message = "a write transaction inside a write transaction of the same thread"
-            raise ProgrammingError(message)
+        self._refuse_within_write()
         with self._writer:
-            self._writing_thread = this_thread
+            self._writing_thread = threading.get_ident()
             try:
                 if self.is_dead:
                     self.check_usable()
@@ -321,6 +319,14 @@ class Environment:
         if self._listeners:
             self.notify()
         return result
+
+    def _refuse_within_write(self) -> None:
+        """
+        Refuse to wait for a write transaction that this very thread has.
+        """
+        if self._writing_thread == threading.get_ident():
+            message = "a write transaction inside a write transaction of the same thread"
+            raise ProgrammingError(message)
 
     def _begin_transaction(self, *, write: bool) -> lmdb.Transaction:
         """

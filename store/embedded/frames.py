@@ -16,6 +16,8 @@ from functools import lru_cache
 from io import BytesIO
 from typing import NamedTuple
 
+from eventsourcing.persistence import DataError
+
 from domain.errors import Corrupt
 from store.chain import frame_digest
 from store.compression import LEVEL, compress, decompress
@@ -53,6 +55,7 @@ _ROW_BEGIN = struct.Struct(">BHHBH")
 _ROW_MIDDLE, _WIDE_ROW_MIDDLE = struct.Struct(">HHII"), struct.Struct(">HHQI")
 
 TOPICS_REMEMBERED = 1024
+TOPIC_BYTES_MAX = 0xFFFF
 
 
 class Header(NamedTuple):
@@ -127,8 +130,19 @@ def topic_mask(topics: Iterable[str]) -> int:
 def topic_bit(topic: str) -> int:
     """
     Return a topic's bit.
+
+    Raises:
+        DataError: No frame can hold the topic.
     """
-    return 1 << (zlib.crc32(topic.encode()) & 63)
+    try:
+        encoded = topic.encode()
+    except UnicodeEncodeError:
+        message = f"topic {topic[:40]!r} is not text that UTF-8 can hold"
+        raise DataError(message) from None
+    if len(encoded) > TOPIC_BYTES_MAX:
+        message = f"topic longer than {TOPIC_BYTES_MAX} bytes: {topic[:40]!r}..."
+        raise DataError(message)
+    return 1 << (zlib.crc32(encoded) & 63)
 
 
 def build_frame(

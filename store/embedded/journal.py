@@ -201,12 +201,17 @@ class Journal(Reader):
 def _payload(rows: CommitRows) -> tuple[bytes, int]:
     """
     Return the uncompressed payload of a frame, and the mask of its topics.
+
+    Raises:
+        DataError: A topic is beyond its bounds.
     """
     streams, versions, topics, states = rows
     if len(states) == 1:
         (encoded, _), topic = encoded_stream(streams[0]), topics[0]
-        return encode_row(topic, encoded, versions[0], states[0]), topic_bit(topic)
+        mask = topic_bit(topic)
+        return encode_row(topic, encoded, versions[0], states[0]), mask
     topic_numbers, numbers = _first_seen(topics), _first_seen(streams)
+    mask = topic_mask(topic_numbers)
     columns = Columns(
         list(topic_numbers),
         list(map(id_bytes, numbers)),
@@ -215,7 +220,7 @@ def _payload(rows: CommitRows) -> tuple[bytes, int]:
         versions,
         states,
     )
-    return encode_columns(columns), topic_mask(topic_numbers)
+    return encode_columns(columns), mask
 
 
 def _first_seen(names: Sequence[Name]) -> dict[Name, int]:

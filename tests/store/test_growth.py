@@ -143,6 +143,24 @@ def test_pruning_removes_files_and_says_so(directory: Path) -> None:
         log.append(job_events(3))
 
 
+def test_what_a_pruning_that_was_killed_left_goes_with_the_next(directory: Path) -> None:
+    """
+    The anchor says that the file is gone; nobody else would ever look for it.
+    """
+    archived(directory, 950)
+    files = sorted((directory / "archive").iterdir())
+    environment = acquire(Settings(directory.resolve()))
+    journal = Journal(environment)
+    journal.anchors.mark_pruned(journal.anchors.segments()[0])
+    assert files == sorted((directory / "archive").iterdir())
+
+    removed = prune(journal, 700)
+    environment.release()
+
+    assert [600] == [segment.last_position for segment in removed]
+    assert files[2:] == sorted((directory / "archive").iterdir())
+
+
 def test_a_backup_while_it_is_written_is_one_moment_of_the_log(tmp_path: Path, directory) -> None:
     """
     A plain copy of a live data file is no backup.

@@ -220,6 +220,8 @@ def test_a_transaction_within_a_transaction_raises_instead_of_waiting_for_itself
     environment = acquire(Settings(directory.resolve()))
     with pytest.raises(ProgrammingError):
         environment.write(lambda _: environment.write(lambda _: None))
+    with pytest.raises(ProgrammingError):
+        environment.write(lambda _: environment.database(b"new"))
     assert 1 == environment.write(lambda _: 1)
     environment.release()
 

@@ -194,6 +194,24 @@ PAGES_KEPT = 1 << 17
 """So many changed pages the engine keeps in memory; then it says MDB_TXN_FULL, or writes some."""
 
 
+@pytest.mark.parametrize("topic", ["x" * 65_536, "\ud800"], ids=["too long", "no text"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_topic_that_no_frame_can_hold_is_refused(tmp_path: Path, topic: str, count: int) -> None:
+    """
+    It would be an error of the standard library, of another kind for one row than for two.
+    """
+    environment = acquire(Settings(tmp_path, durability="none"))
+    recorder = EmbeddedApplicationRecorder(environment)
+    try:
+        with pytest.raises(DataError):
+            recorder.insert_rows([("s", version, topic, b"x") for version in range(1, count + 1)])
+        assert recorder.max_notification_id() is None
+        assert range(1, 2) == recorder.insert_rows([("s", 1, "x" * 65_535, b"x")])
+        assert ["x" * 65_535] == [row[3] for row in recorder.iter_rows()]
+    finally:
+        environment.release()
+
+
 @pytest.mark.slow
 def test_a_commit_of_more_pages_than_the_engine_keeps_is_taken() -> None:
     """

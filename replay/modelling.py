@@ -87,7 +87,8 @@ class Modelling:
         self._resources = {
             name for shape in self._shapes for name, total in shape.totals_milli if total
         }
-        self.is_described = cluster.has_memory or cluster.has_attributes or bool(self._resources)
+        self._has_attributes = cluster.has_attributes
+        self.is_described = cluster.has_memory or self._has_attributes or bool(self._resources)
         self._asks: dict[Key, ModelAsk] = {}
         self._fits: dict[Key, bool] = {}
         self._requirements: dict[ModelAsk, Requirement | None] = {}
@@ -144,7 +145,7 @@ class Modelling:
 
     def _ask(self, job: TraceJob) -> ModelAsk:
         ask = job.details.ask
-        select = ask.select if self._cluster.has_attributes else ()
+        select = ask.select if self._has_attributes else ()
         hosts = ask.hosts if self.is_described else UNKNOWN
         return ModelAsk(
             needs=self._needs(job),

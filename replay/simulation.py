@@ -31,7 +31,6 @@ from domain.events.jobs import (
     JobResumeOrdered,
     JobSuspendOrdered,
 )
-from domain.ids import job_of_stream
 from domain.jobs import JobSpec
 from domain.queues import QueueSpec
 from projections.figures import Figures
@@ -274,9 +273,11 @@ class Simulation:
 
     def _submit(self, index: int, now_us: int) -> None:
         spec = self._spec(index)
-        made = self._engine.take_in(sure(SubmitJob, spec=spec), actor=spec.user, now_us=now_us)
+        engine = self._engine
+        made = engine.take_in(sure(SubmitJob, spec=spec), actor=spec.user, now_us=now_us)
         stream = made[-1].stream
-        self._courses[stream] = _Course(index, now_us, stream, job_of_stream(stream))
+        job_id = engine.core.state.stored.jobs[stream].job_id
+        self._courses[stream] = _Course(index, now_us, stream, job_id)
 
     # hot: once a job.
     def _spec(self, index: int) -> JobSpec:

@@ -84,7 +84,10 @@ class Moments(Forgetting):
         """
         Have a started job looked at when it reaches its run limit or deadline, or hangs.
         """
-        self._set_timers(job, self._run_moments_us(job))
+        # hot: once a job, of which few have such moments.
+        moments = self._run_moments_us(job)
+        if moments:
+            self._set_timers(job, moments)
 
     # -- which they are
 
@@ -127,7 +130,7 @@ class Moments(Forgetting):
         return [job.orphan_us + cluster.orphan_grace_us]
 
     def _run_moments_us(self, job: JobRecord) -> list[int]:
-        moments = self._hung_moments_us(job)
+        moments = self._hung_moments_us(job) if job.kill_order else []
         limit_us = self.run_limit_us(job) if job.state is JobState.RUN else None
         if limit_us is not None:
             moments.append(job.since_us + max(0, limit_us - job.run_us))

@@ -38,9 +38,10 @@ class RunEnds:
         """
         Note when a running job will have ended.
         """
-        self.note_run_over(job)
         if not self._keeps_releases:
+            self.runs_moved += 1
             return
+        self.note_run_over(job)
         release = self._release(job)
         if release is not None:
             self._release_of[job.stream] = release

@@ -168,7 +168,8 @@ class Watches(Moments):
         the next session look at it.
         """
         spec = job.spec
-        self.set_alternative_timers(job)
+        if self.requirement_of(spec, is_checked=False) is not None:
+            self.set_alternative_timers(job)
         is_timed = spec.begin_us is not None or spec.deadline_us is not None
         if spec.dependency is None and not is_timed and spec.queue not in self.delaying:
             self.picker.on_job_push(job)

@@ -323,7 +323,8 @@ def _leave_hosts(state: State, job: JobRecord, now_us: int) -> None:
         state.rememberer.on_run_end(job, now_us)
         state.is_applying = False
     state.capacity.give_back(job)
-    state.limits.give_back(job)
+    if state.limits.are_any:
+        state.limits.give_back(job)
     if job.borrows:
         job.borrows = ()
         state.capacity.changed += 1

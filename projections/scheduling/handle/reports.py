@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
+from domain.allocations import HostRun
 from domain.commands.reports import (
     JobCouldNotStartReport,
     JobFinishedReport,
@@ -182,14 +183,10 @@ def finished(state: State, command: JobFinishedReport, actor: str) -> NewEvents:
     worker, job, problem = _attempt(state, command)
     if job is None or problem:
         return _ignored("finished", command, problem)
-    event = _finished(
-        command.attempt,
-        command.exit_code,
-        command.signal,
-        _why_ended(job, command),
-        command.cpu_us,
-        command.max_rss_kib,
-    )
+    exit_code, signal = command.exit_code, command.signal
+    why = "" if signal is None and not job.kill_order else _why_ended(job, signal)
+    usage = command.cpu_us, command.max_rss_kib
+    event = _finished(command.attempt, exit_code, signal, why, *usage)
     return _for_job(worker, job, event)
 
 
@@ -209,17 +206,15 @@ def _finished(
     )
 
 
-def _why_ended(job: JobRecord, command: JobFinishedReport) -> str:
+def _why_ended(job: JobRecord, signal: int | None) -> str:
     """
     Return why an attempt ended before its time: as ordered, by a signal that somebody had sent, or
     by one that nobody knows of.
     """
     if job.kill_order:
         return job.why
-    if command.signal is None:
-        return ""
     for sent in job.signalled:
-        if sent.signal.number == command.signal:
+        if sent.signal.number == signal:
             return TERM_OWNER if sent.by == job.spec.user else TERM_ADMIN
     return TERM_EXTERNAL_SIGNAL
 
@@ -298,15 +293,18 @@ def _attempt(state: State, command: JobReport) -> tuple[WorkerRecord, JobRecord 
         return worker, job, f"its attempt is {job.attempt} now"
     if job.state not in LIVE:
         return worker, job, f"the job is {job.state.value}"
-    if not _runs_on(job, worker):
+    runs = job.allocation.runs if job.allocation is not None else ()
+    # Mostly the first host reports, which needs no call.
+    if not (runs and runs[0].first == worker.number) and not _is_among(runs, worker):
         return worker, job, "the job isn't on this worker"
     return worker, job, ""
 
 
 def _runs_on(job: JobRecord, worker: WorkerRecord) -> bool:
-    runs = job.allocation.runs if job.allocation is not None else ()
-    if runs and runs[0].first == worker.number:
-        return True
+    return job.allocation is not None and _is_among(job.allocation.runs, worker)
+
+
+def _is_among(runs: tuple[HostRun, ...], worker: WorkerRecord) -> bool:
     return any(run.first <= worker.number < run.first + run.hosts for run in runs)
 
 

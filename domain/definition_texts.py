@@ -30,7 +30,7 @@ from domain.units import (
     show_memory,
     show_milli,
 )
-from domain.windows import Windows, parse_windows, show_windows
+from domain.windows import Window, Windows, parse_windows, show_windows
 from domain.zones import UTC_NAME
 
 Json = dict[str, Any]
@@ -224,6 +224,8 @@ def _show_many(values: tuple[Any, ...]) -> str:
         return " ".join(map(_show_threshold, values))
     if isinstance(first, ShareNode):
         return " ".join(map(_show_share, values))
+    if isinstance(first, Window):
+        return show_windows(Windows(windows=values))
     if isinstance(first, Value):
         return json.dumps([each.model_dump(mode="json") for each in values])
     return " ".join(show_value("", each) for each in values)

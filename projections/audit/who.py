@@ -7,6 +7,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from domain.definition_texts import show_value
+from domain.thresholds import LoadThreshold
+from domain.windows import Window
 from projections.audit.privacy import EVERYTHING, Viewer, is_shown
 from projections.audit.reading import Reading, Row
 from projections.audit.views import COMMANDS
@@ -16,7 +19,7 @@ from projections.audit.wording import amount_words
 LISTED_NAME = {"name", "preference", "is_first", "is_excluded"}
 AMOUNT = {"resource", "milli", "basis"}
 BASES = {"absolute": "", "per_processor": "/processor", "percent": "%"}
-LIST_ENDINGS = (".entries", ".names")
+LIST_ENDINGS = (".entries", ".names", ".windows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +125,20 @@ def change_words(change: dict[str, object]) -> str:
     field = str(change["field"])
     for ending in LIST_ENDINGS:
         field = field.removesuffix(ending)
+    new = _shown(field, change["new"])
     if change["old"] is None:
-        return f"{field} = {_shown(change['new'])}"
-    return f"{field}: {_shown(change['old'])} -> {_shown(change['new'])}"
+        return f"{field} = {new}"
+    return f"{field}: {_shown(field, change['old'])} -> {new}"
 
 
-def _shown(value: object) -> str:
+def _shown(field: str, value: object) -> str:
     """
     Return a value as whoever defined it wrote it, as far as it has such a form.
     """
     if isinstance(value, str) and value:
         return value
+    if isinstance(value, int):
+        return show_value(field, value)
     parts = [_part(one) for one in value] if isinstance(value, list) else []
     if not parts or None in parts:
         return json.dumps(value, ensure_ascii=False)
@@ -143,8 +149,8 @@ def _part(entry: object) -> str | None:
     """
     Return one of a list: a text, a listed name, or an amount; None for anything else.
     """
-    if isinstance(entry, str) and entry:
-        return entry
+    if (isinstance(entry, str) and entry) or isinstance(entry, int):
+        return str(entry)
     if not isinstance(entry, dict):
         return None
     if entry.keys() == LISTED_NAME:
@@ -156,4 +162,7 @@ def _part(entry: object) -> str | None:
         # A percentage of memory is no amount of it.
         kind = "" if entry["basis"] == "percent" else str(entry["resource"])
         return f"{entry['resource']}={amount_words(kind, int(entry['milli']))}{ending}"
+    for model in (LoadThreshold, Window):
+        if entry.keys() == model.model_fields.keys():
+            return show_value("", (model.model_validate_json(json.dumps(entry)),))
     return None

@@ -135,9 +135,26 @@ def less(free: Free, shares: list[Share], sign: int = -1) -> Free:
     return found
 
 
-def schedule(jobs: list[HostJob], hosts: Hosts, *, backfills: bool) -> None:
+def asked(job: HostJob) -> object:
+    """
+    Return what of a job decides where it fits.
+    """
+    needs = (tuple(sorted(job.per_task.items())), tuple(sorted(job.per_host.items())))
+    return (job.tasks, needs, job.wants, job.most_on_host, job.is_alone)
+
+
+def schedule(
+    jobs: list[HostJob], hosts: Hosts, *, backfills: bool, remembers: bool = False
+) -> None:
     """
     Give every job its start and its hosts.
+
+    Args:
+        jobs: All of them; changed in place.
+        hosts: The cluster.
+        backfills: EASY, else first come, first served.
+        remembers: Within a pass don't try again what didn't fit: less is free later in it. It is a
+            shortcut, for workloads that would take days without it.
     """
     to_come = sorted(jobs, key=lambda job: (job.submit, job.number))
     waiting: list[HostJob] = []
@@ -150,21 +167,27 @@ def schedule(jobs: list[HostJob], hosts: Hosts, *, backfills: bool) -> None:
             while is_first and to_come and to_come[0].submit == now:
                 waiting.append(to_come.pop(0))
             is_first = False
-            one_pass(waiting, running, hosts, now, backfills=backfills)
+            one_pass(waiting, running, hosts, now, backfills=backfills, remembers=remembers)
 
 
 def one_pass(
-    waiting: list[HostJob], running: list[HostJob], hosts: Hosts, now: int, *, backfills: bool
+    waiting: list[HostJob], running: list[HostJob], hosts: Hosts, now: int, *, backfills: bool,
+    remembers: bool,
 ) -> None:
     """
     Start what can start.
     """
     free = less(hosts.has, [job.share for job in running])
+    in_vain: set[tuple[object, bool]] = set()
 
     def tried(job: HostJob, kept: Share) -> bool:
         nonlocal free
+        key = (asked(job), bool(kept))
+        if remembers and key in in_vain:
+            return False
         share = place(job, hosts, less(free, [kept]))
         if share is None:
+            in_vain.add(key)
             return False
         job.start, job.share = now, share
         waiting.remove(job)

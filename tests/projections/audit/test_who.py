@@ -16,10 +16,13 @@ from domain.events.queues import QueueClosed, QueueDefined
 from domain.events.refusals import AccessDenied, CommandRefused, ReportIgnored
 from domain.events.workers import WorkerClosed
 from domain.groups import GroupSpec
+from domain.jobs import ExitRules
 from domain.limits import Basis, LimitAmount
 from domain.name_lists import parse_names
 from domain.projects import ProjectSpec
 from domain.queues import QueueSpec
+from domain.thresholds import parse_thresholds
+from domain.windows import parse_windows
 from projections.audit.reading import Reading
 from projections.audit.who import Question, change_words, commands
 from tests.projections.audit.logs import a_cluster
@@ -119,6 +122,16 @@ def test_a_command_comes_with_what_it_changed(reading: Reading) -> None:
         (QueueSpec(priority=1, hosts=parse_names("h1! h2+3 all ~h4")), "hosts = h1! h2+3 all ~h4"),
         (GroupSpec(members=("ann", "ben")), "members = ann ben"),
         (GroupSpec(members=("ann",), slots_max=3), "slots_max = 3"),
+        (QueueSpec(priority=1, slot_reserve_us=5_400_000_000), "slot_reserve_us = 90m"),
+        (QueueSpec(priority=1, exits=ExitRules(success=(1, 2))), "exits.success = 1 2"),
+        (
+            QueueSpec(priority=1, thresholds=parse_thresholds("mem=2GB/500MB r1m=4")),
+            "thresholds = mem=2GB/500MB r1m=4",
+        ),
+        (
+            QueueSpec(priority=1, run_windows=parse_windows("8:00-18:00")),
+            "run_windows = 08:00-18:00",
+        ),
         (
             ProjectSpec(quotas=(
                 LimitAmount(resource="slots", milli=6000),

@@ -14,10 +14,11 @@ from typing import Any, Final, TypeVar
 
 from domain.amounts import MEM, Amount, Attribute
 from domain.arrays import ArraySpec, IndexRange
-from domain.cluster import ClusterSettings
+from domain.cluster import ClusterSettings, DefaultHostType
 from domain.commands import (
     CloseWorker,
     ConfigureWorker,
+    DefineCluster,
     DefineLimit,
     DefineProfile,
     DefineQueue,
@@ -40,9 +41,13 @@ from domain.commands import (
     RemoveLimit,
     RequeueJob,
     ResumeJob,
+    RunJob,
+    SignalJob,
+    StartScheduler,
     StopJob,
     SubmitJob,
     SwitchJob,
+    WantedHost,
     WorkerReport,
 )
 from domain.envelope import Stamped
@@ -58,6 +63,7 @@ from domain.profiles import ProfileSpec
 from domain.queues import QueueLimits, QueueSpec
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
 from domain.resreq.merge import Mark
+from domain.signals import SignalName
 from domain.thresholds import LoadThreshold
 from domain.users import UserSpec
 from domain.windows import parse_windows
@@ -370,8 +376,16 @@ def on_job(cores: Cores, dice: Dice) -> None:
         lambda: LiftHold(job_id=job_id),
         lambda: MoveJob(job_id=job_id, to=dice.pick(("top", "bottom"))),
         lambda: SwitchJob(job_id=job_id, queue=dice.pick(("normal", "other"))),
+        lambda: KillJob(job_id=job_id, force=True),
+        lambda: SignalJob(job_id=job_id, signal=SignalName.USR1),
+        lambda: RunJob(job_id=job_id, hosts=_wanted(cores, dice)),
     )
     cores.tell(dice.pick(commands)(), dice.pick(("root", "alice")))
+
+
+def _wanted(cores: Cores, dice: Dice) -> tuple[WantedHost, ...]:
+    names = sorted({dice.pick(cores.state.hosts).name for _ in range(dice.pick((1, 2)))})
+    return tuple(WantedHost(host=name) for name in names)
 
 
 def reported(cores: Cores, dice: Dice) -> None:
@@ -518,6 +532,21 @@ def queue(cores: Cores, dice: Dice) -> None:
     cores.tell(DefineQueue(queue=name, spec=kept.model_copy(update=dice.pick(orders)())))
 
 
+def start(cores: Cores) -> StartScheduler:
+    """
+    Return that the scheduler starts anew.
+    """
+    plugins = cores.kept.plugins
+    return StartScheduler(
+        epoch=cores.state.stored.epoch + 1,
+        holder="test",
+        code_version="test",
+        pickers=plugins.picker_versions(),
+        allocators=plugins.allocator_versions(),
+        awaits_workers=True,
+    )
+
+
 def policy(cores: Cores, dice: Dice) -> None:
     """
     Define what bounds jobs, or what fills them in.
@@ -538,7 +567,18 @@ def policy(cores: Cores, dice: Dice) -> None:
         ProfileSpec(resreq=("select[slots<3]",), resreq_mark=Mark.SELECT),
         ProfileSpec(tasks_min=2, tasks_max=3),
     )
+    settings = cores.state.settings()
+    changes: tuple[dict[str, Any], ...] = (
+        {"picker": dice.pick(PICKERS)},
+        {"preemption": dice.pick(PREEMPTIONS)},
+        {"session_max_decisions": 3},
+        {"default_host_type": DefaultHostType.LOCAL},
+        {"accept_interval_us": dice.pick((0, 10 * SECOND_US))},
+        {"orphan_grace_us": 10 * SECOND_US},
+    )
     commands: tuple[Callable[[], Any], ...] = (
+        lambda: DefineCluster(settings=settings.model_copy(update=dice.pick(changes))),
+        lambda: start(cores),
         lambda: DefineLimit(limit="l1", spec=limit),
         lambda: RemoveLimit(limit="l1"),
         lambda: DefineUser(user="alice", spec=UserSpec(slots_max=dice.pick((None, 1, 2)))),

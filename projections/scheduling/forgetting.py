@@ -84,6 +84,8 @@ class Forgetting(RunEnds):
         """
         Forget jobs and whole arrays.
         """
+        # Normally they are all ripe; a core that only folds a log makes nobody ripe.
+        are_ripe = self.ripe.keys() >= numbers
         jobs, versions, arrays = self.stored.jobs, self.stored.versions, self.stored.arrays
         for number in sorted(numbers):
             stream = job_stream_of(number)
@@ -94,8 +96,7 @@ class Forgetting(RunEnds):
             if array is not None:
                 versions.pop(stream, None)
             self.ripe.pop(number, None)
-        # Normally they are all ripe; a log written by other rules may forget earlier.
-        if self.ended and self.ended[0][1] in numbers:
+        if not are_ripe:
             self.ended = sorted(entry for entry in self.ended if entry[1] not in numbers)
 
 

@@ -75,7 +75,11 @@ class Gathering:
         state = self._state
         if any(job.gave_up_us != self._now_us for job in state.gave_up.values()):
             # Their turn has passed: they may gather again.
-            state.gave_up.clear()
+            state.gave_up = {
+                stream: job
+                for stream, job in state.gave_up.items()
+                if job.gave_up_us == self._now_us
+            }
             state.capacity.freed += 1
         for job in sorted(state.gatherers.values(), key=order_of):
             assert job.promise is not None, job.stream

@@ -262,7 +262,7 @@ def cores_of(numbers: Sequence[int]) -> Cores:
     cores.tell(DefineResource(descriptor=licence(2, is_released=dice.seldom(2))))
     other = QueueSpec(
         priority=40,
-        preemptible_queues=parse_names("all") if dice.seldom(2) else None,
+        preemptible_queues=dice.pick((None, parse_names("all"), parse_names("all"))),
         allows_exclusive=True,
         fairshare=SHARES if dice.seldom(2) else None,
     )
@@ -314,7 +314,7 @@ def spec_of(cores: Cores, dice: Dice) -> JobSpec:
     """
     Return a job by drawn numbers.
     """
-    tasks, resreq = dice.pick((1, 2, 3, 6)), dice.pick(RESREQS)
+    tasks, resreq = dice.pick((1, 1, 2, 2, 3, 6)), dice.pick(("", *RESREQS[:3] * 6, *RESREQS))
     values: dict[str, Any] = {
         "user": dice.pick(("alice", "bob")),
         "queue": dice.pick(("normal", "other")),
@@ -344,7 +344,10 @@ def spec_of(cores: Cores, dice: Dice) -> JobSpec:
         {"rerunnable": True},
         {"run_estimate_us": 50 * SECOND_US},
     )
-    return JobSpec(**{**values, **dice.pick(more)})
+    found = JobSpec(**{**values, **dice.pick(more)})
+    if found.profile and found.profile not in cores.state.stored.profiles:
+        return found.model_copy(update={"profile": ""})
+    return found
 
 
 def modify(cores: Cores, dice: Dice) -> None:
@@ -407,7 +410,7 @@ def _report(cores: Cores, job: Any, dice: Dice) -> None:
         cores.tell(JobSuspendedReport(**names), "")
     elif job.resume_order and not dice.seldom(3):
         cores.tell(JobResumedReport(**names), "")
-    elif dice.seldom(2):
+    elif not job.start_us or dice.seldom(2):
         cores.tell(JobStartedReport(**names, pid=1, process_group=1), "")
     elif dice.seldom(8):
         cores.tell(JobCouldNotStartReport(**names, why="no such directory"), "")
@@ -446,7 +449,7 @@ def load(cores: Cores, dice: Dice) -> None:
             incarnation=worker.incarnation,
             load=told,
             jobs=tuple(on_host[: dice.pick((0, 1, 3))]),
-            is_blind=dice.seldom(10),
+            is_blind=dice.seldom(20),
         ),
         "",
     )
@@ -465,9 +468,12 @@ def on_host(cores: Cores, dice: Dice) -> None:
         (LoadThreshold(index="r1m", sched_milli=500, stop_milli=1000),),
         (LoadThreshold(index=MEM, sched_milli=100 * MB_MILLI),),
     )
+    if worker.closed or worker.is_silent:
+        cores.tell(OpenWorker(worker=name))
+        cores.tell(WorkerReport(worker=name, incarnation=incarnation), "")
+        return
     commands: tuple[Callable[[], Any], ...] = (
         lambda: CloseWorker(worker=name),
-        lambda: OpenWorker(worker=name),
         lambda: OpenWorker(worker=name),
         lambda: DrainWorker(worker=name),
         lambda: MarkUnreachable(worker=name, incarnation=incarnation, silent_us=SECOND_US),
@@ -528,11 +534,12 @@ def queue(cores: Cores, dice: Dice) -> None:
     )
     spec = cores.state.stored.queues[name].spec
     base = QueueSpec(priority=spec.priority, allows_exclusive=True)
-    kept = spec if dice.seldom(2) else base.model_copy(update={"fairshare": spec.fairshare})
+    lasting = {"fairshare": spec.fairshare, "preemptible_queues": spec.preemptible_queues}
+    kept = spec if dice.seldom(2) else base.model_copy(update=lasting)
     cores.tell(DefineQueue(queue=name, spec=kept.model_copy(update=dice.pick(orders)())))
 
 
-def start(cores: Cores) -> StartScheduler:
+def start(cores: Cores, *, awaits_workers: bool) -> StartScheduler:
     """
     Return that the scheduler starts anew.
     """
@@ -543,7 +550,7 @@ def start(cores: Cores) -> StartScheduler:
         code_version="test",
         pickers=plugins.picker_versions(),
         allocators=plugins.allocator_versions(),
-        awaits_workers=True,
+        awaits_workers=awaits_workers,
     )
 
 
@@ -578,7 +585,7 @@ def policy(cores: Cores, dice: Dice) -> None:
     )
     commands: tuple[Callable[[], Any], ...] = (
         lambda: DefineCluster(settings=settings.model_copy(update=dice.pick(changes))),
-        lambda: start(cores),
+        lambda: start(cores, awaits_workers=dice.seldom()),
         lambda: DefineLimit(limit="l1", spec=limit),
         lambda: RemoveLimit(limit="l1"),
         lambda: DefineUser(user="alice", spec=UserSpec(slots_max=dice.pick((None, 1, 2)))),
@@ -621,7 +628,11 @@ HAPPENINGS: Final[dict[str, Callable[[Cores, Dice], None]]] = {
     "modify": modify,
     "policy": policy,
 }
-OFTEN: Final = ("session", "submit", "session", "submit", "submit", "reported", "session", "load")
+OFTEN: Final = (
+    *("session", "submit", "reported") * 7,
+    *("time", "on_job") * 3,
+    *("load", "on_host"),
+)
 
 
 def play(cores: Cores, step: Step) -> None:

@@ -19,6 +19,7 @@ from domain.events.jobs import JobDispatched, JobEnded, JobPended, JobStartPromi
 from domain.events.session import ReasonSetChanged
 from domain.jobs import HostChoice, JobSpec
 from domain.queues import QueueSpec
+from projections.scheduling.derived import derived
 from tests.builders import SECOND_US, a_host, some_settings
 from tests.projections.scheduling.recovering import Cores
 from tests.scenario import Scenario
@@ -251,3 +252,47 @@ def test_nobody_is_promised_to_start_now_who_can_not() -> None:
 
     assert [] == told(cores, JobStartPromised)
     assert [] == cores.session()
+
+
+def test_who_gave_up_in_a_session_that_was_cut_short_is_waited_for_after_a_restart() -> None:
+    """
+    Another one had given up long before: its turn has passed, that of the new one has not.
+    """
+    cores = cores_with("h1", session_max_decisions=1)
+    keeps = QueueSpec(priority=30, slot_reserve_us=60 * SECOND_US)
+    cores.tell(DefineQueue(queue="normal", spec=keeps))
+    submit(cores, tasks_min=3, tasks_max=3)
+    cores.session()
+    submit(cores, tasks_min=6, tasks_max=6, user_priority=1)
+    cores.now_us += 60 * SECOND_US
+    assert [JobStartPromised(reservation=None)] == told(cores, JobStartPromised)
+    cores.session()
+    cores.now_us += 60 * SECOND_US
+    assert [JobStartPromised(reservation=None)] == told(cores, JobStartPromised)
+
+    cores.restore()
+    cores.session()
+
+    assert cores.now_us + 1 == cores.wakeup(cores.others["restored"])
+
+
+def test_a_replayed_core_drops_what_was_forgotten() -> None:
+    """
+    Also where a job that ended before is still known, since another one waits for it.
+    """
+    cores = cores_with("h1", clean_period_us=SECOND_US, forget_batch=1)
+    submit(cores)
+    submit(cores, dependency_text="exit(1)", ends_as_orphan=False)
+    cores.session()
+    finish(cores, 0)
+    for _ in range(3):
+        submit(cores)
+        cores.session()
+        cores.now_us += 5 * SECOND_US
+        finish(cores, -1)
+        cores.session()
+    assert len(cores.jobs()) < 5
+
+    cores.replay()
+
+    assert derived(cores.state) == derived(cores.others["replayed"].state)

@@ -8,6 +8,7 @@ passed over.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, final
@@ -16,12 +17,15 @@ from domain.errors import Refused, XceError
 from replay.debugger.commands import Command, Commands
 from replay.debugger.cursor import Cursor
 from replay.debugger.files import OpenFiles
-from replay.debugger.show import columns, printable
+from replay.debugger.show import printable
 
 SHORT: Final = {
     "b": "break", "c": "continue", "g": "goto", "h": "help", "i": "info", "l": "list",
     "p": "print", "q": "quit", "s": "step",
 }  # fmt: skip
+USAGE_WIDE: Final = 40
+HELP_WIDE: Final = 100
+"""So wide are the usage of a command and the whole line in the help."""
 HISTORY_SHOWN: Final = 50
 OUTPUT: Final = "output"
 
@@ -147,9 +151,8 @@ class Shell:
             yield command.usage
             yield f"  {command.summary}"
             return
-        yield from columns(
-            ("COMMAND", "DOES"), [(one.usage, one.summary) for one in self.table.values()]
-        )
+        for one in self.table.values():
+            yield from _help_lines(one)
         yield "A command may be shortened. Conditions are those of xce replay bisect."
 
     def _quit(self, rest: str) -> Iterator[str]:
@@ -173,3 +176,15 @@ class Shell:
         if before == ["help"]:
             names = list(self.table)
         return [name for name in names if name.startswith(words[-1])]
+
+
+def _help_lines(command: Command) -> Iterator[str]:
+    """
+    Yield what a command looks like and does, beside each other where the first is short.
+    """
+    does = textwrap.wrap(command.summary, HELP_WIDE - USAGE_WIDE)
+    usage = textwrap.wrap(command.usage, HELP_WIDE, subsequent_indent="    ")
+    if len(command.usage) < USAGE_WIDE:
+        usage, does = [f"{command.usage:<{USAGE_WIDE}}{does[0]}"], does[1:]
+    yield from usage
+    yield from (f"{'':<{USAGE_WIDE}}{line}" for line in does)

@@ -380,3 +380,15 @@ def test_output_never_goes_over_the_recording_under_whatever_name(log, tmp_path)
             assert "must not be a part of the log" in driven.take(f"{command} {tmp_path / name}")[0]
 
     assert b"recording" == file.read_bytes()
+
+
+def test_help_fits_a_terminal_and_has_every_command_whole():
+    """
+    The longest usage is no reason to push all explanations off the screen.
+    """
+    lines = transcript("help").splitlines()
+
+    assert 100 >= max(map(len, lines))
+    words = " ".join(" ".join(lines).split())
+    for usage in ("step [event|decision|session] [COUNT]", "time TIME, when CONDITION", "quit"):
+        assert usage in words

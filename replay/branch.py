@@ -50,6 +50,8 @@ from replay.simulation_settings import CODE_VERSION
 COMMIT_EVENTS: Final = 8_192
 HOLDER: Final = "branch"
 DROP: Final = "--drop-event"
+INPUTS_LOOKED_FOR: Final = 1_000
+"""So many events behind one that can't be left out are looked at for one that can."""
 WAKEUPS_MAX: Final = 200
 """
 So many wakeups after the parent's end may start no job: windows open and close for ever, also over
@@ -192,10 +194,15 @@ class Branch:
             rule = f"must be after the branch begins ({self.position}) and in the log"
             raise Refused(DROP, rule, position)
         envelope = next(iter(self._parent.read(position - 1, position)))
-        is_decision = envelope.cause.startswith("session ")
-        if is_decision or isinstance(envelope.event, JOB_REPORTS):
+        if not _is_input(envelope):
             rule = "must be an input: decisions and the reports of jobs are made anew"
-            raise Refused(DROP, rule, f"{position} ({envelope.event.TYPE_CODE})")
+            later = self._parent.read(position, position + INPUTS_LOOKED_FOR)
+            following = next((one for one in later if _is_input(one)), None)
+            hint = None
+            if following is not None:
+                code = following.event.TYPE_CODE
+                hint = f"The next one is {following.position}, {code} of {following.stream}."
+            raise Refused(DROP, rule, f"{position} ({envelope.event.TYPE_CODE})", hint)
 
     def run(self, child: Log) -> BranchResult:
         """
@@ -398,6 +405,11 @@ class Branch:
         self._result.differs_at = position
         self._result.differs = words
         self._inputs.has_left = True
+
+
+def _is_input(envelope: Envelope) -> bool:
+    is_decision = envelope.cause.startswith("session ")
+    return not is_decision and not isinstance(envelope.event, JOB_REPORTS)
 
 
 def _decision(stamped: Stamped | Envelope) -> tuple[str, int, Event]:

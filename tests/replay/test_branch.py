@@ -390,6 +390,24 @@ def test_a_change_that_can_not_be_made_is_refused_before_anything_is_written(bus
     assert field == caught.value.field
 
 
+def test_who_names_a_decision_to_leave_out_is_told_the_next_input():
+    """
+    Positions of inputs are nothing that people know by heart.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=1")
+    scenario.jobs("A")
+    scenario.session()
+    scenario.jobs("B")
+    log = ListLog(scenario.log)
+    decision, following = log.where(JobDispatched), log.where(JobSubmitted, 2)
+
+    with pytest.raises(Refused) as caught:
+        Branch(log, decision - 1, changes=Changes(dropped=frozenset({decision})))
+
+    assert f"The next one is {following}, job.submitted of job:0000000002." == caught.value.hint
+
+
 @pytest.mark.parametrize(
     ("setting", "field", "value"),
     [

@@ -175,6 +175,9 @@ class CoreActs(CoreDriver):
 
     def _modify(self, job: str, value: object, by: str) -> None:
         changes = mapping_of(value)
+        for name in named_alike(changes, SAME_IN_JOB):
+            if name not in {*CHANGED, "q", "depn"}:
+                raise NotYet(f"bmod of {name}")
         record = self._record(job)
         if "q" in changes:
             if record.state not in WAITING:
@@ -198,8 +201,6 @@ class CoreActs(CoreDriver):
         spec = job_of(told, "", self.case)
         found: dict[str, object] = {}
         for name in words:
-            if name not in CHANGED:
-                raise NotYet(f"bmod of {name}")
             found |= {field: getattr(spec, field) for field in CHANGED[name]}
         return found | bound
 

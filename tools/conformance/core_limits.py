@@ -21,6 +21,7 @@ from tools.conformance.values import (
     Fields,
     Malformed,
     items_of,
+    known_only,
     mapping_of,
     mappings_of,
     text_of,
@@ -98,6 +99,7 @@ def _timed(value: object) -> tuple[object, object, list[str]]:
     ``1 [08:00-18:00]`` and ``{"08:00-18:00": 1, default: 3}``.
     """
     if isinstance(value, Mapping) and "if" in value:
+        known_only(mapping_of(value), ("if", "then", "else"), "a timed limit")
         return value["then"], value.get("else"), [text_of(value["if"])]
     if isinstance(value, Mapping):
         windows = [each for each in map(text_of, value) if _TIMED.fullmatch(each)]

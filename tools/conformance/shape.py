@@ -56,6 +56,15 @@ EXPECTATIONS: Final[dict[str, frozenset[str]]] = {
 """What may be expected, where the code of the kind doesn't say so itself."""
 
 
+TEXTS: Final = frozenset({"parse", "select", "merge", "control"})
+"""Kinds in which nothing else is looked at when a refusal is expected."""
+
+OF_REFUSALS: Final = frozenset(
+    {"error", "reason", "why", "note", "message", "warning", "queue", "field", "rule", "states"}
+)
+"""What may be said of a refusal."""
+
+
 def check_shape(vector: Vector) -> None:
     """
     Do nothing, or name what of a vector nobody would look at.
@@ -76,6 +85,8 @@ def check_shape(vector: Vector) -> None:
         expect = holder.get("expect")
         if isinstance(expect, dict) and vector.kind in EXPECTATIONS:
             _only(expect, EXPECTATIONS[vector.kind], "expect", is_strict=True)
+        if isinstance(expect, dict) and expect.get("reject") is True and vector.kind in TEXTS:
+            _only(expect, {"reject", *OF_REFUSALS}, "expect of a refusal", is_strict=True)
 
 
 def _only(fields: Fields, known: Iterable[str], what: str, *, is_strict: bool = False) -> None:

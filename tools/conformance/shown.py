@@ -75,6 +75,7 @@ def _of_record(case: Fields) -> list[str]:
         rest = {name: value for name, value in expect.items() if name not in WORDS}
         return _of_record({**case, "expect": rest}) + of_types({"line": line, "expect": about})
     if "fields" in expect:
+        known_only(expect, ["fields"], "the fields of a record")
         wanted = tuple(_plain(value) for value in items_of(expect["fields"]))
         return differing("fields", wanted, tokens_of(line))
     return _compare(record_of(line), expect)

@@ -14,6 +14,7 @@ from tools.conformance.values import (
     Fields,
     Malformed,
     items_of,
+    known_only,
     mapping_of,
     text_of,
     texts_of,
@@ -204,7 +205,9 @@ def _places(location: object, total: object) -> list[tuple[str, object]]:
     items = items_of(location)
     if all(isinstance(each, str) for each in items):
         return [(" ".join(texts_of(items)), total)]
-    return [
-        (" ".join(texts_of(each["hosts"])), each.get("total", each.get("amount", total)))
-        for each in map(mapping_of, items)
-    ]
+    found = []
+    for each in map(mapping_of, items):
+        known_only(each, ("hosts", "total", "amount"), "a place of a shared resource")
+        amount = each.get("total", each.get("amount", total))
+        found.append((" ".join(texts_of(each["hosts"])), amount))
+    return found

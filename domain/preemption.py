@@ -73,6 +73,17 @@ class JobType(StrEnum):
     BACKFILL = "backfill"
 
 
+class Uncounted(StrEnum):
+    """
+    Name a bound of slots that jobs suspended for others needn't count for (keywords of LSF's
+    PREEMPT_FOR): a user's on a host, a group's, or a user's for each processor of a host.
+    """
+
+    HOST_JLU = "host_jlu"
+    GROUP_MAX = "group_max"
+    USER_JLP = "user_jlp"
+
+
 Percent = Annotated[int, Field(ge=0, le=100)]
 
 
@@ -94,6 +105,7 @@ class Preemption(Value):
         no_run_percent: So is one that has run for this share of its run limit.
         no_interval_us: A job is no victim so long after it was started or resumed.
         job_types: The kinds of jobs that are victims all the same.
+        uncounted: The bounds that suspended victims don't count for, beside a user's slots.
     """
 
     relation: Relation = Relation.BOTH
@@ -108,6 +120,7 @@ class Preemption(Value):
     no_finish_percent: Percent = 0
     no_run_percent: Percent = 0
     job_types: tuple[JobType, ...] = ()
+    uncounted: tuple[Uncounted, ...] = ()
 
     @property
     def opens_with_time(self) -> bool:

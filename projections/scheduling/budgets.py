@@ -8,7 +8,7 @@ is in ``limits``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
@@ -16,6 +16,7 @@ from typing import Final
 from domain.groups import GroupSpec, Membership
 from domain.limits import COUNTED, JOBS, SLOTS, Basis, LimitAmount, LimitSpec, Scope
 from domain.name_lists import ALL, ListedName, NameList
+from domain.preemption import Uncounted
 from domain.projects import ProjectSpec, with_ancestors
 from domain.queues import QueueLimits, QueueSpec
 from domain.reasons import ReasonCode
@@ -273,21 +274,28 @@ def _of_queue(name: str, limits: QueueLimits) -> Iterator[Rule]:
         yield Rule(f"{title} by host", JOBS, limits.host_jobs * MILLI, scopes=(own,), hosts=EACH)
 
 
-def rules_of_hosts(hosts: Mapping[str, HostSettings]) -> Iterator[Rule]:
+def rules_of_hosts(
+    hosts: Mapping[str, HostSettings], uncounted: Collection[Uncounted] = ()
+) -> Iterator[Rule]:
     """
     Yield the rules of hosts: what one user may have there.
     """
+    is_counted = Uncounted.HOST_JLU not in uncounted
     codes = Codes(ReasonCode.HOST_USR_JLIMIT, ReasonCode.HOST_USR_JLIMIT)
     for name, settings in hosts.items():
         if settings.user_slots_max is not None:
             most = settings.user_slots_max * MILLI
             scopes = (("users", EACH),)
-            yield Rule(f"host {name} by user", SLOTS, most, codes, LIMIT_RANK, scopes, _only(name))
+            title = f"host {name} by user"
+            rule = Rule(title, SLOTS, most, codes, LIMIT_RANK, scopes, _only(name))
+            yield replace(rule, counts_preempted=is_counted)
 
 
-def rules_of_users(users: Mapping[str, UserSpec]) -> Iterator[Rule]:
+def rules_of_users(
+    users: Mapping[str, UserSpec], uncounted: Collection[Uncounted] = ()
+) -> Iterator[Rule]:
     """
-    Yield the rules of users.
+    Yield the rules of users; jobs suspended for others don't count for a user's slots.
     """
     codes = Codes(ReasonCode.USER_JOB_LIMIT, ReasonCode.USER_PJOB_LIMIT)
     on_host = Codes(ReasonCode.USER_PROC_JLIMIT, ReasonCode.USER_PROC_JLIMIT)
@@ -307,10 +315,13 @@ def rules_of_users(users: Mapping[str, UserSpec]) -> Iterator[Rule]:
                 scopes=scopes,
                 hosts=EACH,
                 basis=Basis.PER_PROCESSOR,
+                counts_preempted=Uncounted.USER_JLP not in uncounted,
             )
 
 
-def rules_of_groups(groups: Mapping[str, GroupSpec]) -> Iterator[Rule]:
+def rules_of_groups(
+    groups: Mapping[str, GroupSpec], uncounted: Collection[Uncounted] = ()
+) -> Iterator[Rule]:
     """
     Yield the rules of user groups; their members are bound whatever group a job names.
     """
@@ -321,7 +332,8 @@ def rules_of_groups(groups: Mapping[str, GroupSpec]) -> Iterator[Rule]:
         each = (("users", _only(name, is_each=True)),)
         title = f"group {name}"
         if group.slots_max is not None:
-            yield Rule(title, SLOTS, group.slots_max * MILLI, codes, USER_RANK, members)
+            rule = Rule(title, SLOTS, group.slots_max * MILLI, codes, USER_RANK, members)
+            yield replace(rule, counts_preempted=Uncounted.GROUP_MAX not in uncounted)
         if group.user_slots_max is not None:
             most = group.user_slots_max * MILLI
             yield Rule(f"{title} by user", SLOTS, most, by_user, USER_RANK, each)

@@ -75,15 +75,16 @@ class Limits:
         """
         stored = self._stored
         queues = {name: queue.spec for name, queue in stored.queues.items()}
+        uncounted = stored.cluster.preemption.uncounted if stored.cluster else ()
         self.rules = Rules(
             [
                 *rules_of_limits(stored.limits),
                 *rules_of_queues(queues),
-                *rules_of_users(stored.users),
-                *rules_of_groups(stored.groups),
+                *rules_of_users(stored.users, uncounted),
+                *rules_of_groups(stored.groups, uncounted),
                 *rules_of_projects(stored.projects),
                 *rules_of_hosts(
-                    {name: worker.settings for name, worker in stored.workers.items()}
+                    {name: worker.settings for name, worker in stored.workers.items()}, uncounted
                 ),
             ],
             Membership(stored.groups),

@@ -14,7 +14,7 @@ from domain.fairshare import HOUR_US, Use, decayed, dynamic_priority
 from domain.resreq import parse
 from domain.resreq.syntax import RusageTerm
 from domain.resreq.timing import reserved_milli_at
-from domain.units import MILLI, MINUTE_US
+from domain.units import MILLI, MINUTE_US, SECOND_US
 from tools.conformance.core_policies import FACTORS, SWITCHES, rules_of
 from tools.conformance.core_setup import MB_MILLI
 from tools.conformance.core_trial import CoreTrial
@@ -35,11 +35,11 @@ from tools.conformance.values import (
 
 TIMES: Final = (
     "at", "at_min", "minute", "minutes", "t", "t_min", "elapsed", "elapsed_min", "run_min",
-    "after_min", "age_min",
+    "after_min", "age_min", "at_s", "elapsed_s", "run_s",
 )  # fmt: skip
-"""Fields that may hold how long a job has run."""
+"""Fields that may hold how long a job has run: minutes, or seconds where the name says so."""
 
-DURATIONS: Final = ("duration", "duration_min")
+DURATIONS: Final = ("duration", "duration_min", "duration_s")
 JOB: Final = {"reserved", "used", "hosts", "R", "decay", *DURATIONS, *TIMES}
 """What is known of a job that has memory reserved."""
 
@@ -117,11 +117,12 @@ def _of_reservation(case: Fields) -> list[str]:
     term = _term_of(case)
     found = []
     for step in mappings_of(case.get("steps")) or [case]:
-        at = next((step[name] for name in TIMES if name in step), None)
-        for what, minute, amount in _worths(at, step.get("expect")):
+        name = next((name for name in TIMES if name in step), "")
+        unit_us = SECOND_US if name.endswith("_s") else MINUTE_US
+        for what, minute, amount in _worths(step.get(name), step.get("expect")):
             if not text_of(minute).isdecimal():
                 raise Malformed(f"nothing is known of expecting {text_of(minute)!r}")
-            worth = reserved_milli_at(term, int(text_of(minute)) * MINUTE_US)
+            worth = reserved_milli_at(term, int(text_of(minute)) * unit_us)
             shown = Fraction(worth, MB_MILLI if term.resource == MEM else MILLI)
             if what == "factor":
                 shown = Fraction(worth, term.milli)
@@ -153,7 +154,8 @@ def _term_of(case: Fields) -> RusageTerm:
     if not text and "rusage" in case:
         text = f"rusage[{text_of(case['rusage']).removeprefix('rusage[').rstrip(']')}]"
     if not text:
-        duration = next((text_of(case[name]) for name in DURATIONS if name in case), "")
+        name = next((name for name in DURATIONS if name in case), "")
+        duration = text_of(case.get(name)) + "s" * name.endswith("_s")
         reserved = text_of(case.get("reserved", case.get("mem")))
         more = f":duration={duration}:decay={whole_of(case.get('decay', 0))}" if duration else ""
         text = f"rusage[mem={reserved}{more}]"
@@ -167,8 +169,17 @@ def _reserved_mb(job: Fields) -> int:
     known_only(job, JOB, "a job")
     if job.get("reserved") is None and "R" not in job:
         return 0
-    at = next((whole_of(job[name]) for name in TIMES if name in job), 0)
-    return reserved_milli_at(_term_of(job), at * MINUTE_US) // MB_MILLI
+    name = next((name for name in TIMES if name in job), "")
+    unit_us = SECOND_US if name.endswith("_s") else MINUTE_US
+    return reserved_milli_at(_term_of(job), whole_of(job.get(name, 0)) * unit_us) // MB_MILLI
+
+
+def _jobs_of(case: Fields) -> list[Fields]:
+    """
+    Return the jobs of a case; how long they have run may be said once for all of them.
+    """
+    at = {name: case[name] for name in TIMES if name in case}
+    return [{**at, **job} for job in mappings_of(case.get("jobs"))]
 
 
 def _of_case(case: Fields) -> list[str]:
@@ -176,7 +187,7 @@ def _of_case(case: Fields) -> list[str]:
     Let jobs run on one host with the reservations and the use that the case gives, then ask the
     core.
     """
-    jobs = mappings_of(case.get("jobs"))
+    jobs = _jobs_of(case)
     host = {"name": "h1", "slots": len(jobs) + 1, **mapping_of(case["host"])}
     trial = CoreTrial({"cluster": {"hosts": [host]}})
     used = {}
@@ -197,7 +208,7 @@ def _of_case(case: Fields) -> list[str]:
 def _amounts(trial: CoreTrial, case: Fields) -> dict[str, int]:
     memory = trial.memory_mb("h1")
     total = whole_of(mapping_of(case["host"])["maxmem"])
-    reserved = sum(map(_reserved_mb, mappings_of(case.get("jobs"))))
+    reserved = sum(map(_reserved_mb, _jobs_of(case)))
     free = case.get("reported")
     return {
         "available": memory.available,

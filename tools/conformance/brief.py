@@ -26,6 +26,9 @@ OF_ONE_JOB: Final = {
 
 FIELDS: Final = frozenset({*VERBS, *OF_ONE_JOB, *ACTIONS, *SAME, "by", "killed_by", "external"})
 
+CYCLES: Final = frozenset({"dispatch", "cycle", "schedule"})
+"""Verbs that let a cycle happen."""
+
 ADMINISTRATORS: Final = frozenset({"admin", "administrator", "root"})
 OWNERS: Final = frozenset({"owner", "user", "self"})
 
@@ -94,9 +97,12 @@ PLACES: Final[Mapping[str, tuple[str, Fields]]] = {
 
 
 def _action(verb: str, option: str, case: Fields) -> Fields:
+    if verb in CYCLES:
+        return {"cycle": True}
     if verb not in ACTIONS and verb not in SAME:
         raise Malformed(f"nothing is known of the action {verb!r}")
-    return {verb: {"J": option} if option else "J", "by": _who(case)}
+    value = int(option) if option.isdecimal() else option
+    return {verb: {"J": value} if option else "J", "by": _who(case)}
 
 
 def _who(case: Fields) -> str:

@@ -22,6 +22,7 @@ from tools.conformance.core_setup import (
     SECOND_US,
     SPACES,
     THRESHOLDS,
+    UNCOUNTED,
     exits_of,
     job_limits_of,
     only,
@@ -213,10 +214,11 @@ def _preemption(queue: Fields, word: str) -> NameList | None:
 
 def _policy(params: Fields) -> PreemptPolicy:
     words = " ".join(texts_of(params.get("PREEMPT_FOR"))).split()
-    unknown = sorted(set(words) - {"LEAST_RUN_TIME"})
+    unknown = sorted(set(words) - {"LEAST_RUN_TIME", *UNCOUNTED})
     if unknown:
         raise NotYet(f"PREEMPT_FOR with {', '.join(unknown)}")
-    return PreemptPolicy.LEAST_RUN_TIME if words else PreemptPolicy.LOWEST_PRIORITY
+    is_by_run_time = "LEAST_RUN_TIME" in words
+    return PreemptPolicy.LEAST_RUN_TIME if is_by_run_time else PreemptPolicy.LOWEST_PRIORITY
 
 
 def _on_stop(queue: Fields, cause: str) -> OnPreempt:

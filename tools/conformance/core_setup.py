@@ -16,7 +16,7 @@ from domain.cluster import ClusterSettings
 from domain.commands import JoinWorker
 from domain.exit_values import parse_requeue_values
 from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec, Program
-from domain.preemption import JobType, Preemption, Relation, SuspendSignals, Trigger
+from domain.preemption import JobType, Preemption, Relation, SuspendSignals, Trigger, Uncounted
 from domain.thresholds import LoadThreshold, parse_thresholds
 from domain.units import (
     MILLI,
@@ -78,6 +78,9 @@ JOB_LIMITS: Final = {
     "T": "threads", "c": "cpu_us",
 }  # fmt: skip
 """Limits of queues and profiles, and the options of jobs for the same."""
+
+UNCOUNTED: Final = {each.name: each for each in Uncounted}
+"""Keywords of PREEMPT_FOR that say for what suspended victims don't count."""
 
 THRESHOLDS: Final = ("loadSched", "loadStop", "thresholds")
 """Fields that hold from which load on nothing starts, and jobs are stopped."""
@@ -186,6 +189,11 @@ def preemption_of(params: Fields, *, is_ours: bool) -> Preemption:
         job_types=tuple(
             JobType(word.lower())
             for word in " ".join(texts_of(params.get("PREEMPT_JOBTYPE"))).split()
+        ),
+        uncounted=tuple(
+            UNCOUNTED[word]
+            for word in " ".join(texts_of(params.get("PREEMPT_FOR"))).split()
+            if word in UNCOUNTED
         ),
         **_protections(params),
     )

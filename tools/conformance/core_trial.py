@@ -81,12 +81,12 @@ from tools.conformance.values import (
     texts_of,
     whole_of,
 )
-from tools.conformance.written import SAME_PARAMS, named_alike
+from tools.conformance.written import SAME_PARAMS, is_yes, named_alike
 
 KNOWN_CLUSTER: Final = ("hosts", "shared", "host_groups", "hostgroups", "groups")
 
 ONLY_OF_RUNNING: Final = (
-    "alloc", "used", "reported_after", "started_min_ago", "times_preempted", "by"
+    "alloc", "used", "reported_after", "started_min_ago", "times_preempted", "by", "backfill"
 )  # fmt: skip
 
 PREEMPTED: Final = ("preemption", "preempt", "system")
@@ -94,7 +94,7 @@ PREEMPTED: Final = ("preemption", "preempt", "system")
 TOO_BUSY: Final = (Amount(resource="r1m", milli=2_000),)
 
 NOBODY: Final = "999999999"
-"""The id of a job that isn't there, for which others were once suspended."""
+"""The id of a job that isn't there, for which others were once suspended or which they overtook."""
 
 
 class CoreTrial(CoreActs):
@@ -201,7 +201,9 @@ class CoreTrial(CoreActs):
         record = self._record(text_of(job["id"]))
         # It runs already: whether its queue takes exclusive jobs isn't asked.
         allocation = self._allocation(record, shares, is_exclusive=bool(job.get("x")))
-        self._decide(record.stream, JobDispatched(attempt=1, allocation=allocation))
+        ahead_of = NOBODY if is_yes(job.get("backfill")) else ""
+        started = JobDispatched(attempt=1, allocation=allocation, ahead_of=ahead_of)
+        self._decide(record.stream, started)
         self._started(record)
         if "used" in job:
             host = next(iter(shares))

@@ -1,0 +1,118 @@
+"""
+Who is stopped for another job: what ranks victims, and who is none.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.commands import DefineQueue, RequeueJob, StopJob
+from domain.name_lists import parse_names
+from domain.preemption import PreemptPolicy
+from domain.queues import QueueSpec
+from tests.builders import some_settings
+from tests.projections.scheduling.preempting import queues, running, stops
+from tests.scenario import Scenario
+
+
+def begun(scenario: Scenario, *, policy: PreemptPolicy = PreemptPolicy.LOWEST_PRIORITY) -> None:
+    """
+    Define a queue "hi" that may stop jobs of "lo", "low" and "mid", those of "low" rather.
+    """
+    preys = parse_names("low+2 lo mid")
+    spec = QueueSpec(priority=90, preemptible_queues=preys, preempt_policy=policy)
+    scenario.command(DefineQueue(queue="hi", spec=spec))
+    queues(scenario, "lo 10 <all", "low 20 <all", "mid 30 <all")
+
+
+def ran(scenario: Scenario, *texts: str) -> None:
+    """
+    Let jobs run, each ten seconds longer than the next.
+    """
+    for text in texts:
+        running(scenario, text)
+        scenario.pass_time(9)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "victim"),
+    [
+        (("A queue=lo", "B queue=low"), "B"),
+        (("A queue=lo", "B queue=mid"), "A"),
+        (("A queue=lo priority=5", "B queue=lo priority=4"), "B"),
+        (("A queue=lo", "B queue=lo"), "B"),
+    ],
+)
+def test_victims_are_ranked_by_preference_then_priorities_then_work_lost(
+    scenario: Scenario, jobs: tuple[str, ...], victim: str
+) -> None:
+    """
+    The aggressor's preference, the lower queue, the lower job, the one that was started later.
+    """
+    begun(scenario)
+    scenario.hosts("h1 slots=2")
+    ran(scenario, *jobs)
+    scenario.jobs("X queue=hi")
+
+    assert [victim] == stops(scenario)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "victim"),
+    [
+        (("A queue=lo priority=1", "B queue=lo priority=9"), "B"),
+        (("A queue=low", "B queue=lo"), "A"),
+        (("A queue=lo", "B queue=mid"), "A"),
+    ],
+)
+def test_least_run_time_goes_before_the_jobs_own_priority(
+    scenario: Scenario, jobs: tuple[str, ...], victim: str
+) -> None:
+    """
+    But not before the preference and the priority of its queue.
+    """
+    begun(scenario, policy=PreemptPolicy.LEAST_RUN_TIME)
+    scenario.hosts("h1 slots=2")
+    ran(scenario, *jobs)
+    scenario.jobs("X queue=hi")
+
+    assert [victim] == stops(scenario)
+
+
+def test_what_counts_of_a_victims_priority_its_queue_caps(scenario: Scenario) -> None:
+    """
+    A wish beyond the cap protects nobody: then the later one is stopped.
+    """
+    begun(scenario)
+    spec = QueueSpec(priority=10, preemptible_by=parse_names("all"), user_priority_max=5)
+    scenario.command(DefineQueue(queue="lo", spec=spec))
+    scenario.hosts("h1 slots=2")
+    ran(scenario, "A queue=lo priority=6", "B queue=lo priority=9")
+    scenario.jobs("X queue=hi")
+
+    assert ["B"] == stops(scenario)
+
+
+@pytest.mark.parametrize("wish", ["kill", "stop", "requeue"])
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_job_that_is_about_to_go_is_no_victim(wish: str, *, plain: bool) -> None:
+    """
+    It ends or stops for whoever asked; what it gives back is looked at when it has. Its order comes
+    first in the session that also looks for victims.
+    """
+    scenario = Scenario(some_settings(), plain=plain)
+    begun(scenario)
+    scenario.hosts("h1 slots=2")
+    ran(scenario, "A queue=lo", "B queue=lo")
+    if wish == "kill":
+        scenario.kill("B")
+    elif wish == "stop":
+        scenario.command(StopJob(job_id=scenario.ids["B"]))
+    else:
+        scenario.command(RequeueJob(job_id=scenario.ids["B"]))
+    scenario.jobs("X queue=hi")
+
+    decisions = scenario.session()
+
+    assert "X preempts A: h1*1" in decisions
+    assert not [words for words in decisions if "SUSP_PREEMPT" in words and words[0] == "B"]

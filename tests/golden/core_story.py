@@ -32,6 +32,7 @@ from domain.jobs import ExitRules, JobLimits
 from domain.name_lists import parse_names
 from domain.preemption import OnPreempt
 from domain.queues import QueueSpec
+from domain.signals import SignalName
 from domain.users import UserSpec
 from domain.windows import parse_windows
 from store.codec import encode
@@ -57,7 +58,7 @@ def tell() -> Scenario:
     _policies(scenario)
     for chapter in (
         _requests, _order, _arrays_and_dependencies, _limits_and_projects, _preemption,
-        _given_up, _control, _time, _lost_hosts,
+        _given_up, _control, _time, _lost_hosts, _forced, _hung,
     ):  # fmt: skip
         chapter(scenario)
         _end_all(scenario)
@@ -301,6 +302,50 @@ def _lost_hosts(scenario: Scenario) -> None:
     scenario.command(left, actor="")
     scenario.session()
     scenario.session()
+
+
+def _forced(scenario: Scenario) -> None:
+    """
+    Signals, ends by force, jobs that operators start, and a host at fault.
+    """
+    scenario.jobs("Told user=dora tasks=4", "Stuck user=emma tasks=4", "Wide user=fred tasks=4")
+    scenario.session()
+    scenario.start("Told", "Stuck")
+    scenario.signal("Told", SignalName.USR1, actor="dora")
+    scenario.signal("Told", SignalName.INT, actor="root")
+    scenario.kill("Stuck", actor="emma")
+    scenario.run("Wide", "h1*3", "h2")
+    scenario.session()
+    scenario.start("Wide")
+    scenario.kill("Stuck", actor="emma", force=True)
+    scenario.end_by("Told", 2)
+    scenario.submit("Short", resreq=("rusage[mem=9000]",), user="dora")
+    scenario.run("Short", "h2")
+    scenario.session()
+    scenario.jobs("Faulty user=carol")
+    scenario.session()
+    scenario.could_not_start("Faulty", fault="memory")
+    scenario.session()
+
+
+def _hung(scenario: Scenario) -> None:
+    """
+    Orphans that are spared for a time, and a job that doesn't end as ordered.
+    """
+    settings = scenario.state.settings().model_copy(
+        update={"orphan_grace_us": 30 * SECOND_US, "hung_after_us": 60 * SECOND_US}
+    )
+    scenario.command(DefineCluster(settings=settings), actor="root")
+    scenario.jobs("Hangs user=dora", "Parent user=dora")
+    scenario.submit("Orphan", user="dora", dependency_text='done("Parent")')
+    scenario.session()
+    scenario.start("Hangs", "Parent")
+    scenario.finish("Parent", exit_code=1)
+    scenario.kill("Hangs", actor="dora")
+    scenario.session()
+    for _ in range(2):
+        scenario.pass_time(30)
+        scenario.session()
 
 
 def decision_digest(events: Iterable[Stamped]) -> str:

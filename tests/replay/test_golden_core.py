@@ -105,8 +105,8 @@ def test_the_newest_story_has_every_decision() -> None:
     assert {
         "job.dispatched", "job.ended", "job.kill_ordered", "job.pended", "job.preemption_ended",
         "job.preemption_planned", "job.requeued", "job.resume_ordered", "job.start_promised",
-        "job.suspend_ordered", "jobs.forgotten", "list.held_back", "reasons.set_changed",
-        "session.held",
+        "job.signal_ordered", "job.suspend_ordered", "jobs.forgotten", "list.held_back",
+        "reasons.set_changed", "session.held",
     } <= decisions  # fmt: skip
 
 

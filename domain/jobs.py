@@ -13,8 +13,8 @@ from domain.arrays import ArraySpec
 from domain.dependency.syntax import Dependency
 from domain.event import Value
 from domain.ids import MaybeName, MaybePath, Name
+from domain.lines import Line
 from domain.resreq.syntax import Per, Requirement
-from domain.texts import Line
 
 Text = Annotated[str, StringConstraints(max_length=4096)]
 Path = Annotated[str, StringConstraints(max_length=4096)]

@@ -14,11 +14,11 @@ from domain.event import Value
 from domain.fairshare import Fairshare, check_fairshare
 from domain.ids import MaybeName, MaybePath
 from domain.jobs import ExitRules, JobLimits, Shell, Tasks, Text
+from domain.lines import Line
 from domain.name_lists import NameList
 from domain.preemption import OnPreempt, PreemptPolicy
 from domain.resreq.merge import ReservationRange
 from domain.resreq.syntax import Requirement
-from domain.texts import Line
 from domain.thresholds import LoadThreshold
 from domain.windows import Windows
 

@@ -5,17 +5,9 @@ expected.
 
 from __future__ import annotations
 
-from typing import Annotated, Final
-
-from pydantic import StringConstraints
+from typing import Final
 
 from domain.errors import Refused
-
-Line = Annotated[str, StringConstraints(max_length=512)]
-"""A line for people."""
-
-Why = Annotated[str, StringConstraints(max_length=1024)]
-"""A reason in words, which may hold what an operating system said."""
 
 PRINTABLE_PATTERN: Final = r"^[\x21-\x7e]*$"
 """A text that stands as it is in a line of anything."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from domain.amounts import Count
 from domain.event import Value
-from domain.texts import Line
+from domain.lines import Line
 from domain.thresholds import LoadThreshold
 from domain.windows import Windows
 

@@ -13,7 +13,7 @@ from domain.events.jobs import AttemptNumber
 from domain.events.workers import Incarnation, JobUsage
 from domain.ids import JobId, Name
 from domain.jobs import HostFault, PreExecOf
-from domain.texts import Why
+from domain.lines import Why
 
 
 class JoinWorker(Value):

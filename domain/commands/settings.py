@@ -10,9 +10,9 @@ from domain.cluster import ClusterSettings
 from domain.event import Value
 from domain.events.scheduler import PluginVersion
 from domain.ids import Name
+from domain.lines import Line, Why
 from domain.queues import QueueSpec
 from domain.resources import ResourceDescriptor
-from domain.texts import Line, Why
 from domain.workers import HostSettings
 
 

@@ -4,6 +4,9 @@ What is said of a queue's definition that counts for nothing, and the help about
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from click.testing import CliRunner
 
@@ -13,7 +16,7 @@ from domain.preemption import Preemption, Relation
 from domain.queues import QueueSpec
 from tests.builders import some_settings
 from tests.tools import cli_harness as harness
-from tools.cli import main
+from tools.cli import main, policies
 from tools.cli.queue_notices import notices_of
 
 MADE = ("requirement", "stop_when", "resume_when")
@@ -73,6 +76,30 @@ def test_shares_without_the_picker_that_reads_them_are_told():
     told = notices_of("q", {"q": queue}, BOTH)
 
     assert "picker=fairshare" in told["fairshare"]
+
+
+def test_the_kinds_that_can_be_defined_are_those_of_the_models():
+    """
+    They are written down in the command, so that help needn't load the models.
+    """
+    assert tuple(MODELS) == policies.DEFINED
+
+
+@pytest.mark.parametrize("command", ["jobs", "jobs 7", "queues", "hosts", "kill 7[1]"])
+def test_what_people_type_all_day_loads_no_model(command, tmp_path):
+    """
+    Pydantic and the models take twice as long as everything else.
+    """
+    code = (
+        "import sys; from tools.cli.main import run; status = run(sys.argv[1:]);"
+        "print(status, sorted({'pydantic', 'numpy', 'lmdb'} & set(sys.modules)))"
+    )
+    arguments = [*command.split(), "--dir", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+
+    assert "3 []" == done.stdout.strip()
 
 
 @pytest.mark.parametrize("kind", MODELS)

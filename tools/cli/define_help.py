@@ -5,10 +5,12 @@ The help of `xce define`: after KIND --help the fields of that kind, read off it
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
-from domain.definitions import MODELS, DefinedField, fields_of
+if TYPE_CHECKING:
+    from domain.definitions import DefinedField
 
 KEY = "xce.define.kind"
 EXAMPLE = "  xce define "
@@ -23,13 +25,22 @@ class DefineCommand(click.Command):
         """
         Remember the kind before anything is parsed: help is given before arguments are looked at.
         """
-        ctx.meta[KEY] = next((one for one in args if one in MODELS), "")
+        ctx.meta[KEY] = next((one for one in args if one in self._kinds()), "")
         return super().parse_args(ctx, args)
+
+    def _kinds(self) -> list[str]:
+        """
+        Return the kinds that the first argument may name.
+        """
+        choice = next(one.type for one in self.params if one.name == "kind")
+        return list(choice.choices) if isinstance(choice, click.Choice) else []
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """
         Write the fields of the kind that was named, with examples of it alone.
         """
+        from domain.definitions import fields_of
+
         kind = ctx.meta.get(KEY, "")
         if not kind:
             super().format_epilog(ctx, formatter)

@@ -4,12 +4,12 @@ List jobs, show one, and end, keep back or let go on.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import click
 
-from domain.arrays import indices_of, parse_selection
 from domain.errors import NotFound, Refused
 from domain.signals import parse_signal
 from tools.cli.as_typed import tell_as_typed
@@ -29,6 +29,8 @@ from tools.cli.output import (
 
 HEADS = ("JOB", "STATE", "USER", "QUEUE", "TASKS", "HOSTS", "EXIT", "NAME", "SUBMITTED", "REASON")
 ENDED = ("DONE", "EXIT")
+JUST_ONE = re.compile(r"[1-9][0-9]{0,9}(\[[1-9][0-9]{0,5}\])?")
+"""One job, element or array by its number."""
 STATES = ("PEND", "PSUSP", "WAIT", "RUN", "USUSP", "SSUSP", "UNKWN", "DONE", "EXIT")
 
 
@@ -155,15 +157,21 @@ def selected(client: Client, job_id: str, *, whole_array: bool) -> list[str]:
         NotFound: There is no such job or element.
         Refused: It is none of these.
     """
-    wanted = parse_selection(job_id.removesuffix("[*]"))
-    is_one = len(wanted.ranges) == 1 and wanted.ranges[0].start == wanted.ranges[0].end
-    if is_one or (whole_array and not wanted.ranges):
-        return [str(wanted.number) + (f"[{wanted.ranges[0].start}]" if is_one else "")]
-    rows = client.get("/v1/jobs", all=1, job=wanted.number)["jobs"]
-    ids = [str(row["job_id"]) for row in rows]
-    if wanted.ranges:
-        named = {f"{wanted.number}[{index}]" for index in indices_of(wanted.ranges)}
-        ids = [each for each in ids if each in named]
+    number = job_id.removesuffix("[*]")
+    if JUST_ONE.fullmatch(number) and (whole_array or "[" in number):
+        return [number]
+    wanted = None
+    if not JUST_ONE.fullmatch(number):
+        # Only lists of elements need what reads them, which loads much.
+        from domain.arrays import indices_of, parse_selection
+
+        selection = parse_selection(number)
+        number = str(selection.number)
+        wanted = {f"{number}[{index}]" for index in indices_of(selection.ranges)}
+        if len(wanted) == 1:
+            return list(wanted)
+    rows = client.get("/v1/jobs", all=1, job=number)["jobs"]
+    ids = [str(row["job_id"]) for row in rows if wanted is None or row["job_id"] in wanted]
     if not ids:
         raise NotFound("job_id", "must name a job that is known", job_id)
     return ids

@@ -85,15 +85,26 @@ class _Blanks(dict[type[Value], dict[str, Any]]):
 _blanks: Final = _Blanks()
 
 
-# hot: the simulator needs it ten times a job. A method would take half as long again, since a class
-# of pydantic's is slow to look anything up.
+# hot: the simulator needs it seven times a job. A method would take half as long again, since a
+# class of pydantic's is slow to look anything up.
+def sure_of_all(cls: type[AnyValue], fields: dict[str, Any]) -> AnyValue:
+    """
+    Return a value without checking it: the caller vouches for every field. All are given, in their
+    order, for the bytes depend on it; a test holds every caller to that.
+
+    Equivalent to: calling the class, at a seventh of its time. What a scheduler records is decoded
+    from its bytes, and so checked, before the commit (``store.codec.encode_checked``).
+    """
+    new = _new(cls)
+    _set_fields(new, fields)
+    return new
+
+
 def sure(cls: type[AnyValue], /, **fields: Any) -> AnyValue:
     """
-    Return a value without checking it: the caller vouches for every field, and names all that have
-    no default.
+    Return the same of some of the fields, in any order: all that have no default.
 
-    Equivalent to: calling the class, at a fifth of its time. What a scheduler records is decoded
-    from its bytes, and so checked, before the commit (``store.codec.encode_checked``).
+    Equivalent to: ``sure_of_all``, at one and a half times of its time.
     """
     new = _new(cls)
     _set_fields(new, _blanks[cls] | fields)

@@ -24,7 +24,7 @@ from domain.commands.reports import (
 )
 from domain.commands.settings import DefineCluster, DefineQueue
 from domain.envelope import Stamped
-from domain.event import sure
+from domain.event import sure_of_all
 from domain.events.jobs import (
     JobDispatched,
     JobKillOrdered,
@@ -274,7 +274,8 @@ class Simulation:
     def _submit(self, index: int, now_us: int) -> None:
         spec = self._spec(index)
         engine = self._engine
-        made = engine.take_in(sure(SubmitJob, spec=spec), actor=spec.user, now_us=now_us)
+        command = sure_of_all(SubmitJob, {"spec": spec, "key": "", "digest": ""})
+        made = engine.take_in(command, actor=spec.user, now_us=now_us)
         stream = made[-1].stream
         job_id = engine.core.state.stored.jobs[stream].job_id
         self._courses[stream] = _Course(index, now_us, stream, job_id)
@@ -346,12 +347,16 @@ class Simulation:
         worker = self._engine.core.state.hosts[event.allocation.runs[0].first]
         course.worker, course.incarnation = worker.name, worker.incarnation
         course.attempt, course.start_us = event.attempt, now_us
-        report = sure(
+        report = sure_of_all(
             JobStartedReport,
-            worker=worker.name,
-            incarnation=worker.incarnation,
-            job_id=course.job_id,
-            attempt=event.attempt,
+            {
+                "worker": worker.name,
+                "incarnation": worker.incarnation,
+                "job_id": course.job_id,
+                "attempt": event.attempt,
+                "pid": 0,
+                "process_group": 0,
+            },
         )
         self._engine.take_in(report, actor="", now_us=now_us)
         self._end_at(course, now_us + self._workload.jobs.run_us(course.index))
@@ -424,13 +429,18 @@ class Simulation:
                 continue
             self._ended(course, now_us)
             has_failed = statuses[course.index] in (STATUS_FAILED, STATUS_CANCELLED)
-            report = sure(
+            report = sure_of_all(
                 JobFinishedReport,
-                worker=course.worker,
-                incarnation=course.incarnation,
-                job_id=course.job_id,
-                attempt=course.attempt,
-                exit_code=1 if has_failed else 0,
+                {
+                    "worker": course.worker,
+                    "incarnation": course.incarnation,
+                    "job_id": course.job_id,
+                    "attempt": course.attempt,
+                    "exit_code": 1 if has_failed else 0,
+                    "signal": None,
+                    "cpu_us": 0,
+                    "max_rss_kib": 0,
+                },
             )
             take_in(report, actor="", now_us=now_us)
 

@@ -12,7 +12,7 @@ from typing import Final
 from domain.allocations import Allocation
 from domain.envelope import Stamped
 from domain.errors import InvariantBroken
-from domain.event import Event, sure
+from domain.event import Event, sure, sure_of_all
 from domain.events.jobs import JobDispatched, JobEnded, JobPended, JobStartPromised
 from domain.events.session import JobsForgotten, ListHeldBack, SessionHeld
 from domain.ids import CLUSTER, SESSION
@@ -185,7 +185,7 @@ class Session:
         if not made:
             number = self._state.stored.session_number + 1
             self._cause = f"session {number}"
-            held = sure(SessionHeld, number=number)
+            held = sure_of_all(SessionHeld, {"number": number})
             made.append(record(SESSION, held, now_us, actor="", cause=self._cause))
         self._left -= 1
         made.append(record(stream, event, now_us, actor="", cause=self._cause))
@@ -310,13 +310,15 @@ class Session:
         """
         Start a job where it was placed.
         """
-        event = sure(
+        event = sure_of_all(
             JobDispatched,
-            attempt=job.attempt + 1,
-            index=self._dispatches,
-            allocation=self._charged(job, found),
-            ahead_of=ahead_of,
-            is_forced=is_forced,
+            {
+                "attempt": job.attempt + 1,
+                "index": self._dispatches,
+                "allocation": self._charged(job, found),
+                "ahead_of": ahead_of,
+                "is_forced": is_forced,
+            },
         )
         self._dispatches += 1
         self._decided(job.stream, event)
@@ -427,7 +429,7 @@ class Session:
 
     def _pend(self, job: JobRecord, number: int) -> None:
         if job.reason_set != number:
-            self._decided(job.stream, sure(JobPended, reason_set=number))
+            self._decided(job.stream, sure_of_all(JobPended, {"reason_set": number}))
 
     # -- after the last job
 
@@ -454,7 +456,7 @@ class Session:
         for stream, blocker in held_back(picker):
             known = stored.blocker if stream == CLUSTER else stored.blockers.get(stream)
             if blocker.stream != known:
-                self._decided(stream, sure(ListHeldBack, blocker=blocker.job_id))
+                self._decided(stream, sure_of_all(ListHeldBack, {"blocker": blocker.job_id}))
 
     def _forget_jobs(self) -> None:
         """

@@ -4,7 +4,9 @@ Values made without checks are those that checks would have given.
 
 from __future__ import annotations
 
+import ast
 import copy
+import importlib
 import pickle
 
 import pytest
@@ -13,8 +15,9 @@ from hypothesis import strategies as st
 
 from domain.allocations import Allocation, HostRun
 from domain.commands.reports import JobFinishedReport, JobStartedReport
-from domain.event import event_classes, sure
+from domain.event import event_classes, sure, sure_of_all
 from domain.events.jobs import JobFinished, JobResumed, JobSuspended
+from tests.conftest import REPO
 from tests.examples import examples
 from tests.strategies import instances
 
@@ -30,13 +33,38 @@ def test_a_value_made_without_checks_is_the_checked_one(data, cls):
     checked = data.draw(instances(cls))
     fields = {name: getattr(checked, name) for name in sorted(checked.model_fields_set)}
 
-    made = sure(cls, **fields)
+    every = {name: getattr(checked, name) for name in cls.model_fields}
 
-    assert made == checked
-    assert made.model_dump_json(exclude_defaults=True) == checked.model_dump_json(
-        exclude_defaults=True
-    )
-    assert hash(made) == hash(checked)
+    for made in (sure(cls, **fields), sure_of_all(cls, every)):
+        assert made == checked
+        assert made.model_dump_json(exclude_defaults=True) == checked.model_dump_json(
+            exclude_defaults=True
+        )
+        assert hash(made) == hash(checked)
+
+
+def test_who_makes_a_value_of_all_its_fields_names_them_in_their_order():
+    """
+    A field that was left out would be missing for ever, and another order would change the bytes.
+    """
+    seen = 0
+    for folder in ("domain", "projections", "replay", "store", "tools"):
+        for file in sorted((REPO / folder).rglob("*.py")):
+            text = file.read_text()
+            if "sure_of_all(" not in text:
+                continue
+            module = importlib.import_module(".".join(file.relative_to(REPO).with_suffix("").parts))
+            for cls, fields in calls_in(ast.parse(text)):
+                assert list(getattr(module, cls).model_fields) == fields, f"{cls} in {file}"
+                seen += 1
+    assert seen >= 8
+
+
+def calls_in(tree):
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "sure_of_all":
+            cls, fields = call.args
+            yield cls.id, [key.value for key in fields.keys]
 
 
 @settings(max_examples=examples(40))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.event import sure
+from domain.event import sure, sure_of_all
 from projections.figures import shown
 from projections.scheduling.core import Core
 from replay.cluster_file import cluster_of_size
@@ -163,6 +163,8 @@ def test_what_is_recorded_without_checks_would_pass_them(tmp_path, monkeypatch, 
     for module in list(sys.modules.values()):
         if getattr(module, "sure", None) is sure:
             monkeypatch.setattr(module, "sure", lambda cls, **fields: cls(**fields))
+        if getattr(module, "sure_of_all", None) is sure_of_all:
+            monkeypatch.setattr(module, "sure_of_all", lambda cls, fields: cls(**fields))
     simulated(short, 8, 16, tmp_path / "slow")
 
     digests = []

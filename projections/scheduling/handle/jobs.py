@@ -21,7 +21,7 @@ from domain.commands.jobs import (
     SwitchJob,
 )
 from domain.errors import Conflict, Refused
-from domain.event import sure
+from domain.event import sure_of_all
 from domain.events.jobs import (
     Beside,
     JobHeld,
@@ -70,7 +70,9 @@ def submit(state: State, command: SubmitJob, actor: str) -> NewEvents:
     number = state.stored.highest_job + 1
     if number > HIGHEST_JOB:
         raise Refused("job", f"there is no number left above {HIGHEST_JOB}")
-    event = sure(JobSubmitted, spec=spec, key=command.key, digest=command.digest)
+    event = sure_of_all(
+        JobSubmitted, {"spec": spec, "key": command.key, "digest": command.digest}
+    )
     return [(job_stream_of(number), event)]
 
 

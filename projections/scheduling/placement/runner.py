@@ -15,7 +15,7 @@ import numpy as np
 
 from domain.allocations import Allocation, HostRun, SharedAmount
 from domain.errors import InvariantBroken, PluginFailed
-from domain.event import sure
+from domain.event import sure_of_all
 from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.budgets import LIMIT_RANK, QUEUE_RANK
 from projections.scheduling.capacity import Capacity, Column, Mask
@@ -260,7 +260,18 @@ class PlacementRunner:
         runs = runs_of(needs, picked)
         if needs and capacity.units:
             runs = with_units(runs, needs, Ground(capacity))
-        return Placed(sure(Allocation, runs=runs, allocator=name))
+        allocation = sure_of_all(
+            Allocation,
+            {
+                "runs": runs,
+                "shared": (),
+                "allocator": name,
+                "alternative": 0,
+                "is_exclusive": False,
+                "charges": (),
+            },
+        )
+        return Placed(allocation)
 
     def _within(self, part: Part) -> int:
         """

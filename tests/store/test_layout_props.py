@@ -42,6 +42,15 @@ def test_an_id_comes_back_with_its_type(stream: str | UUID) -> None:
     assert stream == layout.id_of(layout.id_bytes(stream))
 
 
+@given(st.lists(IDS | st.from_regex(r"(job:)?[0-9\u0664\u00b2]{0,11}", fullmatch=True), min_size=1))
+def test_an_id_is_encoded_the_same_whichever_came_before(streams: list[str | UUID]) -> None:
+    """
+    Kinds are remembered; what only looks like a number of a kind that is known must not be one.
+    """
+    for stream in ["job:0000000001", "0000000001", *streams]:
+        assert layout.encoded_plainly(stream) == layout.encoded_stream.__wrapped__(stream)
+
+
 @given(st.sampled_from([b"s", b"t", b"u", b"x", b""]), st.binary(max_size=20))
 def test_bytes_that_are_no_id_are_not_taken_for_one(tag: bytes, rest: bytes) -> None:
     """

@@ -39,11 +39,12 @@ class Capacity:
     """
     Hold the free slots and the resources of all hosts.
 
-    ``freed`` counts what may let a job start that couldn't before; ``changed`` counts every change
-    of capacity; ``let_go`` counts what was held for jobs and no longer is; ``status`` counts
-    changes of which hosts there are and which of them take jobs. ``is_plain`` says that every host
-    takes jobs and none is oversubscribed, so that usable slots are just the free ones. ``aside``
-    counts the jobs that have been stopped.
+    ``freed`` counts what may let a job start that couldn't before; ``claimed`` counts the exclusive
+    jobs that have shut hosts to others; ``changed`` counts every change of capacity; ``let_go``
+    counts what was held for jobs and no longer is; ``status`` counts changes of which hosts there
+    are and which of them take jobs. ``is_plain`` says that every host takes jobs and none is
+    oversubscribed, so that usable slots are just the free ones. ``aside`` counts the jobs that have
+    been stopped.
     """
 
     def __init__(self) -> None:
@@ -58,6 +59,7 @@ class Capacity:
         self.usable_total = 0
         self.resources: dict[str, ResourceColumn] = {}
         self.freed = 0
+        self.claimed = 0
         self.let_go = 0
         self.changed = 0
         self.status = 0
@@ -425,7 +427,10 @@ class Capacity:
         self.settle_all()
         # The reasons of every waiting request change, though nothing may be freed.
         self.status += 1
-        self.freed += 1
+        if sign > 0:
+            self.claimed += 1
+        else:
+            self.freed += 1
 
     def reconcile(self, job: JobRecord, number: int, actual: dict[str, int]) -> None:
         """

@@ -25,8 +25,9 @@ CACHES: Final = frozenset(
 )
 CAPACITY_CACHES: Final = frozenset(
     (
-        "resources reports reported stopping freed let_go changed status described revision "
-        "selector limits workers facts names loads pools units shut is_plain load_bounds touches"
+        "resources reports reported stopping freed claimed let_go changed status described "
+        "revision selector limits workers facts names loads pools units shut is_plain "
+        "load_bounds touches"
     ).split()
 )
 

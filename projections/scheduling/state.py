@@ -146,15 +146,15 @@ class State(ShutHosts):
         As long as no request needs more than slots, only freed capacity matters.
         """
         if self.volatile:
-            return self.capacity.freed + self.capacity.changed
-        return self.capacity.freed
+            return self.freed() + self.capacity.changed
+        return self.freed()
 
     def freed(self) -> int:
         """
         Return a count that rises with everything that may let a waiting request start, or shut a
         host.
         """
-        return self.capacity.freed
+        return self.capacity.freed + self.capacity.claimed
 
     def let_go(self) -> int:
         """
@@ -172,8 +172,8 @@ class State(ShutHosts):
         """
         request = self.requests.get(fingerprint)
         if request is None or request.is_volatile:
-            return self.capacity.freed + self.capacity.changed
-        return self.capacity.freed
+            return self.freed() + self.capacity.changed
+        return self.freed()
 
     def bounds_nothing(self, spec: JobSpec) -> bool:
         """

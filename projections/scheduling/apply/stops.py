@@ -192,10 +192,11 @@ def resumed(state: State, stamped: Stamped, event: JobResumed) -> None:
     job.resume_wanted = False
     job.suspend_why = ""
     if job.preemptor:
-        job.spared_from = tuple(dict.fromkeys((*job.spared_from, job.preemptor)))
-        note_spared(state, job.preemptor)
-        job.preemptor = ""
+        preemptor, job.preemptor = job.preemptor, ""
+        job.spared_from = tuple(dict.fromkeys((*job.spared_from, preemptor)))
+        # What that one asks for now depends on whether it still has victims.
         del state.victims[job.stream]
+        note_spared(state, preemptor)
     move(state, job, JobState.RUN, stamped.time_us)
     state.capacity.changed += 1
     state.set_run_timers(job)

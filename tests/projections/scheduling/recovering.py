@@ -71,6 +71,7 @@ from domain.workers import HostSettings
 from projections.scheduling.core import Core
 from projections.scheduling.state import State
 from tests.builders import MB_MILLI, SECOND_US, a_host, beginning, some_settings
+from tests.literal import literal_plugins
 
 T = TypeVar("T")
 Step = tuple[str, Sequence[int]]
@@ -155,6 +156,14 @@ class Cores:
         Return the state of the one that never stopped.
         """
         return self.kept.state
+
+    def decide_literally_too(self) -> None:
+        """
+        Have a core that takes the specification literally go along from here.
+        """
+        core = self.others["literal"] = Core(literal_plugins(), plain=True)
+        for stamped in self.log:
+            core.apply(stamped)
 
     def restore(self) -> None:
         """

@@ -337,7 +337,7 @@ def test_a_queues_other_run_limit_ends_jobs_that_run(scenario: Scenario) -> None
 
 def test_a_run_limit_holds_though_contact_was_lost_meanwhile(scenario: Scenario) -> None:
     """
-    While nobody knows whether the job runs its clock stands; its moment comes that much later.
+    Nobody has suspended the job, so it runs; the order is given when its worker is back.
     """
     scenario.hosts("h1 slots=1")
     scenario.submit("A", run_limit_us=60 * SECOND_US)
@@ -345,10 +345,8 @@ def test_a_run_limit_holds_though_contact_was_lost_meanwhile(scenario: Scenario)
     scenario.command(MarkUnreachable(worker="h1", incarnation=1, silent_us=SECOND_US), actor="")
     scenario.pass_time(60)
     assert scenario.session() == []
-    scenario.command(WorkerReport(worker="h1", incarnation=1), actor="")
 
-    assert scenario.session() == []
-    scenario.pass_time(60)
+    scenario.command(WorkerReport(worker="h1", incarnation=1), actor="")
 
     assert ["A kill ordered on h1: TERM_RUNLIMIT"] == scenario.session()
 
@@ -366,3 +364,23 @@ def test_that_no_host_takes_jobs_is_told_beside_what_was_not_tried(scenario: Sce
     scenario.session()
 
     assert "HOST_DISABLED" in scenario.reasons("A")
+
+
+def test_a_preemptor_whose_victim_goes_on_asks_as_others_do(high_and_low: Scenario) -> None:
+    """
+    Nothing is held for it any more and nobody stops for it: a restored core wouldn't say so.
+    """
+    scenario = high_and_low
+    scenario.hosts("h1 slots=1")
+    running(scenario, "A queue=lo")
+    scenario.jobs("B queue=hi")
+    assert ["A"] == stops(scenario)
+    scenario.suspended("A")
+    scenario.close("h1")
+    scenario.session()
+    scenario.resumed("A")
+    scenario.session()
+
+    asked = scenario.state.stored.reason_sets[scenario.job("B").reason_set].fingerprint
+    assert "spares=" in asked
+    assert "keeps=" not in asked

@@ -39,3 +39,20 @@ def test_safety_restored_and_replayed_cores_decide_as_the_one_that_went_on(
 
     for core in cores.others.values():
         assert derived(cores.state) == derived(core.state)
+
+
+@pytest.mark.slow
+@settings(max_examples=examples(150))
+@given(CLUSTERS, STEPS)
+def test_safety_the_literal_core_goes_along_with_all_that_may_happen(
+    cluster: list[int], steps: list[Step]
+) -> None:
+    """
+    Every shortcut at once, also of what came later than the literal core: each event is the same.
+    """
+    cores = cores_of(cluster)
+    cores.decide_literally_too()
+    for step in [*steps, *LAST]:
+        play(cores, step)
+
+    assert cores.kept.snapshot() == cores.others["literal"].snapshot()

@@ -197,3 +197,22 @@ def test_a_stopped_job_that_waited_takes_no_part() -> None:
 
     assert 0 == scenario.job("A").reason_set
     assert scenario.ids["A"] == set_of(scenario, "B").proved_by
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_an_exclusive_start_frees_nothing_so_those_behind_get_a_copy(*, plain: bool) -> None:
+    """
+    The reasons of an earlier job of the same request are copied, as after any other start; the next
+    session tells what the exclusive job has shut.
+    """
+    scenario = Scenario(plain=plain)
+    scenario.hosts("h1 slots=2")
+    scenario.submit("A", tasks_min=6, tasks_max=6, user_priority=2)
+    scenario.session()
+    scenario.submit("X", is_exclusive=True, user_priority=1)
+    scenario.submit("B", tasks_min=6, tasks_max=6)
+
+    assert "B pended: never: slots short on h1" in scenario.session()
+
+    scenario.session()
+    assert "never: HOST_EXCLUSIVE on h1" == scenario.reasons("B")

@@ -6,11 +6,15 @@ from __future__ import annotations
 
 import pytest
 
-from domain.commands import DefineQueue, RequeueJob, StopJob
+from domain.amounts import Amount
+from domain.commands import ConfigureWorker, DefineQueue, RequeueJob, StopJob, WorkerReport
 from domain.name_lists import parse_names
 from domain.preemption import PreemptPolicy
 from domain.queues import QueueSpec
-from tests.builders import some_settings
+from domain.thresholds import LoadThreshold
+from domain.windows import parse_windows
+from domain.workers import HostSettings
+from tests.builders import SECOND_US, some_settings
 from tests.projections.scheduling.preempting import queues, running, stops
 from tests.scenario import Scenario
 
@@ -116,3 +120,51 @@ def test_a_job_that_is_about_to_go_is_no_victim(wish: str, *, plain: bool) -> No
 
     assert "X preempts A: h1*1" in decisions
     assert not [words for words in decisions if "SUSP_PREEMPT" in words and words[0] == "B"]
+
+
+# ----------------------------------------------------------------------------- when victims go on
+
+
+def stopped_victim(scenario: Scenario) -> None:
+    """
+    Let A stop for X on h1, and X end.
+    """
+    scenario.hosts("h1 slots=1")
+    running(scenario, "A queue=lo")
+    scenario.jobs("X queue=hi")
+    scenario.session()
+    scenario.suspended("A")
+    scenario.session()
+    scenario.start("X")
+    scenario.finish("X")
+
+
+def test_a_victim_does_not_go_on_outside_its_queues_window(scenario: Scenario) -> None:
+    """
+    It would be stopped again at once; it goes on when the window opens.
+    """
+    queues(scenario, "hi 90 >lo", "lo 10 <all")
+    stopped_victim(scenario)
+    spec = scenario.state.stored.queues["lo"].spec
+    shut = spec.model_copy(update={"run_windows": parse_windows("0:30-1:00")})
+    scenario.command(DefineQueue(queue="lo", spec=shut))
+    assert [] == scenario.session()
+    assert {"A": "SSUSP", "X": "DONE"} == scenario.states()
+
+    scenario.now_us = 1_800 * SECOND_US
+    assert ["A resume ordered on h1"] == scenario.session()
+
+
+def test_a_victim_does_not_go_on_where_the_load_is_too_much(scenario: Scenario) -> None:
+    """
+    As no job starts there.
+    """
+    queues(scenario, "hi 90 >lo", "lo 10 <all")
+    stopped_victim(scenario)
+    threshold = LoadThreshold(index="r1m", sched_milli=1_000)
+    settings = HostSettings(thresholds=(threshold,))
+    scenario.command(ConfigureWorker(worker="h1", settings=settings))
+    for load, decisions in ((3_000, []), (500, ["A resume ordered on h1"])):
+        seen = (Amount(resource="r1m", milli=load),)
+        scenario.command(WorkerReport(worker="h1", incarnation=1, load=seen), actor="")
+        assert decisions == scenario.session()

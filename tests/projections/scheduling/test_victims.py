@@ -7,7 +7,14 @@ from __future__ import annotations
 import pytest
 
 from domain.amounts import Amount
-from domain.commands import ConfigureWorker, DefineQueue, RequeueJob, StopJob, WorkerReport
+from domain.commands import (
+    ConfigureWorker,
+    DefineQueue,
+    RequeueJob,
+    ResumeJob,
+    StopJob,
+    WorkerReport,
+)
 from domain.name_lists import parse_names
 from domain.preemption import PreemptPolicy
 from domain.queues import QueueSpec
@@ -78,6 +85,32 @@ def test_least_run_time_goes_before_the_jobs_own_priority(
     begun(scenario, policy=PreemptPolicy.LEAST_RUN_TIME)
     scenario.hosts("h1 slots=2")
     ran(scenario, *jobs)
+    scenario.jobs("X queue=hi")
+
+    assert [victim] == stops(scenario)
+
+
+@pytest.mark.parametrize(
+    ("policy", "victim"),
+    [(PreemptPolicy.LEAST_RUN_TIME, "A"), (PreemptPolicy.LOWEST_PRIORITY, "B")],
+)
+def test_time_that_a_job_was_stopped_is_no_run_time(
+    scenario: Scenario, policy: PreemptPolicy, victim: str
+) -> None:
+    """
+    A job that was started first and stood still for long has run the least.
+    """
+    begun(scenario, policy=policy)
+    scenario.hosts("h1 slots=2")
+    running(scenario, "A queue=lo", "B queue=lo")
+    scenario.command(StopJob(job_id=scenario.ids["A"]))
+    scenario.session()
+    scenario.suspended("A")
+    scenario.pass_time(100)
+    scenario.command(ResumeJob(job_id=scenario.ids["A"]))
+    scenario.session()
+    scenario.resumed("A")
+    scenario.pass_time(1)
     scenario.jobs("X queue=hi")
 
     assert [victim] == stops(scenario)

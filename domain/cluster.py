@@ -61,6 +61,8 @@ class ClusterSettings(Value):
             never. Of lost hosts it matters where jobs are kept.
         names_mean_last_job: Whether a name in a dependency means its user's latest job of that
             name, and not all of them (LSF's JOB_DEP_LAST_SUB).
+        user_priority_max: The highest priority that a user may give a job; one that names none has
+            half of it (LSF's MAX_USER_PRIORITY). Without it any may be given, and that one has 0.
         default_project: The project of a job that names none, and whose queue and group name none.
         queue_resreq: Whether a queue's requirement means nothing, or what LSF has it mean.
         preemption: How jobs may suspend others.
@@ -88,6 +90,7 @@ class ClusterSettings(Value):
     orphan_grace_us: TimeUs = 0
     hung_after_us: TimeUs | None = None
     names_mean_last_job: bool = False
+    user_priority_max: Annotated[int, Field(ge=2, le=2**31 - 1)] | None = None
     default_project: MaybePath = ""
     queue_resreq: QueueResreq = QueueResreq.IGNORE
     preemption: Preemption = Preemption()

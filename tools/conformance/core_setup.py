@@ -157,6 +157,7 @@ def settings_of(case: Fields) -> ClusterSettings:
         "end_orphans": "ORPHAN_JOB_TERM_GRACE_PERIOD" in params,
         "orphan_grace_us": whole_of(params.get("ORPHAN_JOB_TERM_GRACE_PERIOD", 0)) * SECOND_US,
         "queue_resreq": "merge",
+        "user_priority_max": whole_of(params.get("MAX_USER_PRIORITY", 100)),
         "preemption": preemption_of(params, is_ours=is_ours),
     }
     known = ClusterSettings.model_fields
@@ -411,7 +412,7 @@ def job_of(written: Fields, name: str, case: Fields) -> JobSpec:
         submit_model=text_of(job.get("submit_model", "M1")),
         is_exclusive=is_yes(job.get("x")),
         program=_program(job),
-        user_priority=whole_of(job.get("sp", _usual_priority(case))),
+        user_priority=whole_of(job.get("sp", 0)),
         run_limit_us=OVER_US if over == "runlimit" else minutes_us(job.get("W")),
         begin_us=_moment_us(job.get("b")),
         run_estimate_us=minutes_us(job.get("We")),
@@ -435,13 +436,6 @@ def _program(job: Fields) -> Program | None:
     named = {"i": "stdin", "o": "stdout", "e": "stderr"}
     files = {ours: text_of(job[theirs]) for theirs, ours in named.items() if theirs in job}
     return Program.model_validate(files) if files else None
-
-
-def _usual_priority(case: Fields) -> int:
-    """
-    Return the priority of jobs whose users give none: half of the highest.
-    """
-    return whole_of(mapping_of(case.get("params")).get("MAX_USER_PRIORITY", 100)) // 2
 
 
 def asked_texts(value: object) -> tuple[str, ...]:

@@ -66,6 +66,8 @@ def submit(state: State, command: SubmitJob, actor: str) -> NewEvents:
         spec = with_requirement(state, spec)
     if spec.dependency_text:
         spec = with_parents(state, spec)
+    if state.settings().user_priority_max is not None:
+        spec = _with_priority(state, spec)
     check_policies(state, spec)
     number = state.stored.highest_job + 1
     if number > HIGHEST_JOB:
@@ -86,6 +88,21 @@ def _is_known(state: State, command: SubmitJob) -> bool:
             hint="Use a new key for another job, or the same content for the same job.",
         )
     return True
+
+
+def _with_priority(state: State, spec: JobSpec) -> JobSpec:
+    """
+    Return the job with half of the highest priority where it names none.
+
+    Raises:
+        Refused: It asks for more than the highest.
+    """
+    most = state.settings().user_priority_max
+    if most is None or 0 < spec.user_priority <= most:
+        return spec
+    if spec.user_priority > most:
+        raise Refused("user_priority", f"must be at most {most}", spec.user_priority)
+    return spec.model_copy(update={"user_priority": most // 2})
 
 
 def _check_spec(state: State, spec: JobSpec) -> None:
@@ -357,6 +374,8 @@ def modify(state: State, command: ModifyJob, actor: str) -> NewEvents:
             raise Refused(fixed[0], "can't be changed once the job has started", job.job_id)
         _check_hosts_have(state, job, new)
     _check_spec(state, new)
+    if "user_priority" in changed:
+        new = _with_priority(state, new)
     check_policies(state, new)
     if new.dependency_text and new.dependency_text == old.dependency_text:
         # Its parents are those of its submission, whatever names mean by now.

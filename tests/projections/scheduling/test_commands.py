@@ -9,6 +9,7 @@ import pytest
 from domain.amounts import MEM, Amount, HostResource, InstanceUnit
 from domain.arrays import ArraySpec, IndexRange
 from domain.commands import (
+    DefineCluster,
     JoinWorker,
     MarkUnreachable,
     ModifyJob,
@@ -16,12 +17,13 @@ from domain.commands import (
     ResumeJob,
     StartScheduler,
     StopJob,
+    SubmitJob,
     SwitchJob,
     WorkerReport,
 )
-from domain.errors import Refused
+from domain.errors import Conflict, Refused
 from domain.events.jobs import JobKillOrdered
-from tests.builders import MB_MILLI, SECOND_US, some_settings
+from tests.builders import MB_MILLI, SECOND_US, a_job, some_settings
 from tests.projections.scheduling.policies import queue
 from tests.projections.scheduling.preempting import licence
 from tests.scenario import Scenario
@@ -120,6 +122,41 @@ def test_only_started_jobs_go_back_to_pending(scenario: Scenario, state: str) ->
     assert {"A": state} == scenario.states()
 
     assert f"1 is {state}" == refused(scenario, RequeueJob(job_id="1")).value
+
+
+# --------------------------------------------------------------------------------------- priorities
+
+
+def test_a_job_without_a_priority_has_half_of_the_highest(scenario: Scenario) -> None:
+    """
+    LSF's MAX_USER_PRIORITY: users may put jobs behind those of which nobody said anything, too.
+    """
+    settings = some_settings(user_priority_max=100)
+    scenario.command(DefineCluster(settings=settings))
+    scenario.hosts("h1 slots=9")
+    scenario.jobs("A priority=49", "B", "C priority=51", "D priority=50")
+
+    assert ["C", "B", "D", "A"] == [words.split()[0] for words in scenario.session()]
+
+
+def test_a_priority_above_the_highest_is_refused(scenario: Scenario) -> None:
+    """
+    When it is submitted and when it is changed; one that is taken away is half of the highest.
+    """
+    scenario.command(DefineCluster(settings=some_settings(user_priority_max=100)))
+    scenario.jobs("A priority=100")
+    spec = scenario.job("A").spec
+    for command in (
+        SubmitJob(spec=spec.model_copy(update={"user_priority": 101})),
+        ModifyJob(job_id="1", spec=spec.model_copy(update={"user_priority": 101})),
+    ):
+        found = refused(scenario, command)
+        assert ("user_priority", "must be at most 100") == (found.field, found.rule)
+
+    none = spec.model_copy(update={"user_priority": 0})
+    scenario.command(ModifyJob(job_id="1", spec=none))
+
+    assert 50 == scenario.job("A").spec.user_priority
 
 
 # -------------------------------------------------------------------------------- switch and modify
@@ -238,3 +275,22 @@ def test_the_grace_time_of_a_lost_host_counts_from_the_schedulers_own_start() ->
     scenario.now_us = 110 * SECOND_US
 
     assert ["A ended: TERM_LOST_HOST"] == scenario.session()
+
+
+# -------------------------------------------------------------------------------------------- keys
+
+
+def test_a_key_gives_one_job_and_no_other_content(scenario: Scenario) -> None:
+    """
+    A client that heard no answer asks again; one that uses a key twice by mistake is told.
+    """
+    spec = a_job(name="A").spec
+    command = SubmitJob(spec=spec, key="k", digest="d")
+    scenario.command(command)
+
+    assert [] == scenario.command(command)
+    assert "job:0000000001" == scenario.state.stored.keys["k"].stream
+    with pytest.raises(Conflict, match="the key was used for another submission"):
+        scenario.command(SubmitJob(spec=spec, key="k", digest="other"))
+    assert scenario.command(SubmitJob(spec=spec, key="k2", digest="d"))
+    assert 2 == scenario.state.stored.highest_job

@@ -4,11 +4,14 @@ Settings of the embedded store, and where they come from.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 DURABILITIES = ("full", "relaxed", "none")
+RISKS = {"relaxed": "lose the last commit", "none": "lose commits or damage the log"}
+"""What a power failure can do without full durability."""
 MAP_SIZE = 1 << 40
 """Address space, not disk: the file grows with what is written."""
 READERS_MAX = 1024
@@ -50,6 +53,9 @@ def settings_from(get: Callable[[str], str | None], describe: Callable[[str], st
 
     Raises:
         OSError: A setting is missing or isn't what it must be (the library's convention).
+
+    Warns:
+        RuntimeWarning: A power failure can do harm.
     """
     path = get("LMDB_PATH")
     if not path:
@@ -59,6 +65,9 @@ def settings_from(get: Callable[[str], str | None], describe: Callable[[str], st
     if durability not in DURABILITIES:
         message = f"LMDB_DURABILITY must be one of {', '.join(DURABILITIES)}, not {durability!r}"
         raise OSError(message)
+    if durability in RISKS:
+        message = f"LMDB_DURABILITY={durability}: a power failure can {RISKS[durability]}"
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
     return Settings(
         path=Path(path).resolve(),
         map_size=_whole(get, "LMDB_MAP_SIZE", MAP_SIZE),

@@ -222,6 +222,7 @@ def check_fixed(spec: JobSpec, profile: ProfileSpec) -> None:
     Raises:
         Refused: It does.
     """
+    _check_commands(spec.program, profile)
     own_tasks = (spec.tasks_min, spec.tasks_max) if names_tasks(spec) else None
     pairs: list[tuple[str, object, object, Mark]] = [
         ("tasks", own_tasks, profile.tasks, profile.tasks_mark),
@@ -239,6 +240,20 @@ def check_fixed(spec: JobSpec, profile: ProfileSpec) -> None:
     for field, own, theirs, mark in pairs:
         if mark is Mark.FIXED and None not in (own, theirs) and own != theirs:
             raise Refused(field, "is fixed by the job's profile", own)
+
+
+def _check_commands(program: Program | None, profile: ProfileSpec) -> None:
+    """
+    Do nothing, or refuse a job's own commands before and after it where its profile doesn't allow
+    any, or fixes its own.
+    """
+    for field in ("pre_exec", "post_exec"):
+        own = getattr(program, field) if program else ""
+        theirs = getattr(profile, field)
+        if own and not profile.allows_job_exec:
+            raise Refused(f"program.{field}", "isn't allowed by the job's profile", own)
+        if own and theirs and own != theirs and profile.exec_mark is Mark.FIXED:
+            raise Refused(f"program.{field}", "is fixed by the job's profile", own)
 
 
 def check_tasks_within(effective: JobSpec, queue: QueueSpec) -> None:

@@ -34,7 +34,8 @@ class ProfileSpec(Value):
         limits: What an attempt may use at most; each bound by itself.
         exits: What exit values mean.
         rerunnable: Whether jobs start anew when their host is lost.
-        pre_exec: A command before the job's own; it must succeed.
+        pre_exec: A command before the job's own; it must succeed. As a default it doesn't keep a
+            job from having one too, inside of it.
         post_exec: A command after it.
         env: Variables of the environment, each by itself.
         allows_job_exec: Whether a job may have commands of its own before and after, inside these.

@@ -46,6 +46,39 @@ def test_a_default_holds_where_the_job_says_nothing(scenario: Scenario) -> None:
     assert scenario.state.run_limit_us(scenario.job("A")) == 5 * SECOND_US
 
 
+@pytest.mark.parametrize("field", ["pre_exec", "post_exec"])
+@pytest.mark.parametrize(
+    ("rules", "own", "rule"),
+    [
+        ({"allows_job_exec": False}, "mine", "isn't allowed by the job's profile"),
+        ({"allows_job_exec": False}, "", ""),
+        ({"exec_mark": Mark.FIXED}, "mine", "is fixed by the job's profile"),
+        ({"exec_mark": Mark.FIXED}, "theirs", ""),
+        ({"exec_mark": Mark.FIXED}, "", ""),
+        ({}, "mine", ""),
+    ],
+)
+def test_a_profile_says_whether_jobs_have_commands_around_their_own(
+    scenario: Scenario, rules: dict[str, Any], own: str, rule: str, field: str
+) -> None:
+    """
+    When it is submitted; a waiting job whose profile forbids it later waits, and says so.
+    """
+    scenario.hosts("h1")
+    program = Program(argv=("true",), **{field: own})
+    profile(scenario, "app", **{field: "theirs"}, **rules)
+    if rule:
+        with pytest.raises(Refused) as refused:
+            submit(scenario, "A", program=program)
+        assert (f"program.{field}", rule) == (refused.value.field, refused.value.rule)
+        profile(scenario, "app", **{field: "theirs"})
+    submit(scenario, "A", program=program)
+    profile(scenario, "app", **{field: "theirs"}, **rules)
+
+    decided_now = "A pended: never: JOB_NOT_ALLOWED" if rule else "A dispatched: h1*1"
+    assert [decided_now] == scenario.session()
+
+
 @pytest.mark.parametrize(
     ("most", "usual", "own", "holds"),
     [

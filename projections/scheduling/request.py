@@ -18,6 +18,7 @@ from domain.name_lists import NameList
 from domain.reasons import ReasonCode
 from domain.resources import Catalogue, ResourceScope
 from domain.resreq.evaluate import SubmissionHost, load_names
+from domain.resreq.processors import order_with_slots, with_slots
 from domain.resreq.render import render_expr
 from domain.resreq.syntax import (
     EMPTY,
@@ -396,9 +397,8 @@ class _Builder:
         """
         Return one primary with the cluster's defaults filled in.
         """
-        span = primary.span
-        if span is not None and span.form is SpanForm.CANCELLED:
-            span = None
+        span, by_slot = primary.span, self.settings.parallel_sched_by_slot
+        is_cancelled = span is not None and span.form is SpanForm.CANCELLED
         usages = tuple(self.usage(terms, primary.affinity) for terms in primary.rusage or ((),))
         return Part(
             tasks_min=tasks.least,
@@ -406,8 +406,8 @@ class _Builder:
             usages=usages,
             conditions=self.conditions(primary.select),
             loads=load_names(primary.select, self.catalogue),
-            span=span,
-            order=primary.order,
+            span=None if is_cancelled else span,
+            order=order_with_slots(primary.order, is_by_slot=by_slot),
             same=primary.same,
             budgets=(*self.budgets(usages), *self._by_processor(tasks)),
             bounds=self.asking.bounds,
@@ -449,16 +449,17 @@ class _Builder:
                 has_requirement=has_requirement,
                 names_hosts=bool(spec.hosts),
             )
-        parts = conjuncts(select)
+        by_slot = self.settings.parallel_sched_by_slot
+        parts = [(part, with_slots(part, is_by_slot=by_slot)) for part in conjuncts(select)]
         code = ReasonCode.HOST_RES_REQ if has_requirement else ReasonCode.HOST_SCHED_TYPE
         return tuple(
             Condition(
-                key=(render_expr(part), spec.submit_type, spec.submit_model),
-                expr=part,
-                is_static=is_static(part, self.catalogue),
+                key=(render_expr(meant), spec.submit_type, spec.submit_model),
+                expr=meant,
+                is_static=is_static(meant, self.catalogue),
                 code=code if part == LOCAL_TYPE else self._code_of(part),
             )
-            for part in parts
+            for part, meant in parts
         )
 
     def _code_of(self, part: Expr) -> ReasonCode:

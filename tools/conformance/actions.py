@@ -22,8 +22,8 @@ from tools.conformance.written import clock_minutes, is_yes
 
 ACTIONS: Final = frozenset(
     {"bstop", "bresume", "bkill", "brequeue", "bswitch", "bmod", "btop", "bbot", "exit", "killed",
-     "pre_exec", "over", "host_unavail", "finish", "host_ok", "job_alive", "submit", "hclose",
-     "hopen", "job_done", "job_exited", "load", "qopen", "qclose", "qact", "qinact"}
+     "brun", "pre_exec", "over", "host_unavail", "finish", "host_ok", "job_alive", "submit",
+     "hclose", "hopen", "job_done", "job_exited", "load", "qopen", "qclose", "qact", "qinact"}
 )  # fmt: skip
 """What may happen: a command about jobs, hosts or queues, or something that happens to them."""
 
@@ -38,7 +38,7 @@ SAME: Final[Mapping[str, str]] = {
 HELD: Final = frozenset({"hold", "-H"})
 """With a brequeue: the job is held."""
 
-ABOUT: Final = frozenset({"by", "at", "clock", "cycle", "expect", "why", "note"}) | HELD
+ABOUT: Final = frozenset({"by", "at", "clock", "cycle", "expect", "why", "note", "host"}) | HELD
 """What else an action or step may have."""
 
 FIELDS: Final = ACTIONS | frozenset(SAME) | ABOUT
@@ -116,7 +116,7 @@ def carry_out(trial: Trial, action: Fields, arrivals: Arrivals) -> None:
         trial.go_to(minute)
     if action.get("cycle") is True:
         trial.cycle()
-    by = text_of(action.get("by") or "u1")
+    by = text_of(action.get("by") or ("admin" if "brun" in action else "u1"))
     for job in _new_jobs(action.get("submit", action.get("bsub"))):
         trial.submit(job)
     for name, about, value in _acts_of(action):
@@ -142,6 +142,8 @@ def _acts_of(action: Fields) -> list[tuple[str, str, object]]:
         if name in ABOUT or name in _OF_TRIAL or about is None:
             continue
         default: object = 1 if word == "fail" else None
+        if name == "brun":
+            default = action.get("host")
         if name == "brequeue" and any(is_yes(action.get(option)) for option in HELD):
             default = "-H"
         if isinstance(about, Mapping):

@@ -4,7 +4,7 @@ What may be done to the jobs, hosts and queues of a trial, and what may happen t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from domain.amounts import MEM, Amount
@@ -20,15 +20,19 @@ from domain.commands import (
     OpenWorker,
     RequeueJob,
     ResumeJob,
+    RunJob,
     SetQueue,
+    SignalJob,
     StopJob,
     SwitchJob,
+    WantedHost,
     WorkerReport,
 )
-from domain.errors import Refused
+from domain.errors import Denied, Refused
 from domain.events.jobs import PRE_EXEC_GIVES_UP
 from domain.events.workers import JobUsage
 from domain.job_states import WAITING, JobState
+from domain.signals import parse_signal
 from tools.conformance.core_driver import ADMINISTRATOR, CoreDriver
 from tools.conformance.core_setup import (
     JOB_LIMITS,
@@ -41,7 +45,7 @@ from tools.conformance.core_setup import (
     load_milli,
 )
 from tools.conformance.trial import NotYet
-from tools.conformance.values import Fields, Malformed, mapping_of, text_of, whole_of
+from tools.conformance.values import Fields, Malformed, mapping_of, text_of, texts_of, whole_of
 from tools.conformance.written import named_alike
 from tools.daemon.access import ROOT, Caller, check_owner
 
@@ -115,6 +119,8 @@ class CoreActs(CoreDriver):
             if name not in OF_PLACES and each not in self.ids:
                 raise Malformed(f"there is no job {each}, or it was refused")
             try:
+                if name == "brun" and by != ADMINISTRATOR:
+                    raise Denied("job_id", "may be started so by an administrator alone", each)
                 if name in OF_OWNERS:
                     check_owner(_caller(by), self._record(each).spec.user)
                 action(each, value, by)
@@ -128,6 +134,7 @@ class CoreActs(CoreDriver):
             "bresume": lambda job, _, by: self._command(ResumeJob(job_id=self.ids[job]), by),
             "bkill": self._kill,
             "brequeue": self._requeue,
+            "brun": self._run_now,
             "bswitch": lambda job, value, by: self._command(
                 SwitchJob(job_id=self.ids[job], queue=text_of(value)), by
             ),
@@ -159,9 +166,27 @@ class CoreActs(CoreDriver):
         self._until(lambda: self._record(job).state in {JobState.USUSP, JobState.PSUSP})
 
     def _kill(self, job: str, value: object, by: str) -> None:
-        _without_option("bkill", value)
-        self._command(KillJob(job_id=self.ids[job]), by)
+        option, _, signal = text_of(value).partition(" ")
+        if option == "-s":
+            wanted = SignalJob(job_id=self.ids[job], signal=parse_signal(signal))
+            self._command(wanted, by)
+            self._until(lambda: not self._record(job).signals_wanted)
+            return
+        if option not in ("", "-r"):
+            raise NotYet(f"bkill {option}")
+        self._command(KillJob(job_id=self.ids[job], force=option == "-r"), by)
         self._until(lambda: self._record(job).state is JobState.EXIT)
+
+    def _run_now(self, job: str, value: object, by: str) -> None:
+        """
+        Start a job where an administrator says: ``h1``, some hosts, or tasks by host.
+        """
+        if isinstance(value, Mapping):
+            hosts = [WantedHost(host=name, tasks=whole_of(each)) for name, each in value.items()]
+        else:
+            hosts = [WantedHost(host=name) for name in " ".join(texts_of(value)).split()]
+        self._command(RunJob(job_id=self.ids[job], hosts=tuple(hosts)), by)
+        self._until(lambda: self._record(job).state not in WAITING)
 
     def _requeue(self, job: str, value: object, by: str) -> None:
         if value not in (None, "-H"):

@@ -19,6 +19,7 @@ from domain.events.jobs import (
     JobDispatched,
     JobKillOrdered,
     JobResumeOrdered,
+    JobSignalOrdered,
     JobSuspendOrdered,
 )
 from domain.ids import job_stream
@@ -109,6 +110,8 @@ class CoreDriver:
                 stopping.append(record)
             else:
                 self._report(JobSuspendedReport, record)
+        elif isinstance(event, JobSignalOrdered):
+            self.signals[self._name(record)] = event.signal.value
         elif isinstance(event, JobResumeOrdered):
             self.signals[self._name(record)] = "SIGCONT"
             self._report(JobResumedReport, record)

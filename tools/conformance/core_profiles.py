@@ -55,6 +55,7 @@ def queues_of(case: Fields) -> list[Fields]:
         child: text_of(queue["name"])
         for queue in queues
         for child in " ".join(texts_of(queue.get("FAIRSHARE_QUEUES"))).split()
+        if child != text_of(queue["name"])
     }
     parents = [queue for queue in queues if text_of(queue["name"]) not in shared]
     children = [queue for queue in queues if text_of(queue["name"]) in shared]

@@ -11,6 +11,7 @@ from typing import Final
 
 from domain.resources import Catalogue, ResourceDescriptor, ValueType
 from domain.resreq.evaluate import SubmissionHost, compile_select
+from domain.resreq.processors import with_slots
 from domain.resreq.verdicts import with_default_type
 from domain.units import MILLI, parse_memory_milli, parse_milli
 from tools.conformance.core_resources import KNOWN_SHARED, SAME_IN_SHARED, places_in
@@ -35,7 +36,7 @@ from tools.conformance.values import (
     text_of,
     texts_of,
 )
-from tools.conformance.written import named_alike
+from tools.conformance.written import SAME_PARAMS, is_yes, named_alike
 
 MEMORY_DEFAULT: Final = 16000
 MEMORY: Final = ("mem", "swp", "tmp", "maxmem", "maxswp", "maxtmp")
@@ -173,6 +174,10 @@ def _selected(
     submitted_from = SubmissionHost(
         text_of(told.get("submit_type") or "LINUX"), text_of(told.get("submit_model") or "M1")
     )
+    params = named_alike(mapping_of(case.get("params")), SAME_PARAMS)
+    known_only(params, ["parallel_sched_by_slot", "unit"], "params")
+    if select is not None and is_yes(params.get("parallel_sched_by_slot", True)):
+        select = with_slots(select)
     test = compile_select(select, catalogue, submitted_from=submitted_from)
     found = [host_of({**fields, "num": _numbers(fields, case)}, case) for fields in hosts]
     return [host.name for host in found if test(host)]

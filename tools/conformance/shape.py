@@ -28,7 +28,9 @@ _SETTING: Final = {"cluster", "queues", "users", "limits", "params", "jobs", "ru
 
 FIELDS: Final[dict[str, frozenset[str]]] = {
     "parse": frozenset({"R", "n", "M", "C", "S", "J", "w", "of", "unit", "given", "params"}),
-    "select": frozenset({"R", "m", "cluster", "given", "job", "submit_type", *SAME_IN_JOB}),
+    "select": frozenset(
+        {"R", "m", "cluster", "given", "job", "submit_type", "params", *SAME_IN_JOB}
+    ),
     "merge": frozenset({"queue", "app", "job", "resrsv_limit", "RESRSV_LIMIT", "given"}),
     "schedule": frozenset({*_SETTING, *JOB_FIELDS, "clock", "causes", "free"}),
     "control": frozenset(

@@ -160,6 +160,7 @@ class Part:
             resources.
         bounds: The load from which on hosts take none of its tasks.
         stops: Where its queue's jobs are stopped; hosts where that holds take none either.
+        leads: Whether it has the job's first host: the first member of a compound.
     """
 
     tasks_min: int
@@ -173,6 +174,7 @@ class Part:
     budgets: tuple[Budget, ...] = ()
     bounds: tuple[LoadBound, ...] = ()
     stops: Expr | None = None
+    leads: bool = True
 
 
 @dataclass(slots=True, frozen=True)
@@ -384,16 +386,11 @@ class _Builder:
         is_asked = is_simple or names_tasks(spec)
         asked = TaskRange(spec.tasks_min, spec.tasks_max) if is_asked else None
         counts = task_counts(compound, asked)
-        return Branch(
-            parts=tuple(
-                self.part(primary, count)
-                for primary, count in zip(compound.primaries, counts, strict=True)
-            ),
-            same=compound.same,
-            delay_us=compound.delay_us,
-        )
+        pairs = zip(compound.primaries, counts, strict=True)
+        parts = tuple(self.part(*pair, leads=not place) for place, pair in enumerate(pairs))
+        return Branch(parts, compound.same, compound.delay_us)
 
-    def part(self, primary: Primary, tasks: TaskRange) -> Part:
+    def part(self, primary: Primary, tasks: TaskRange, *, leads: bool) -> Part:
         """
         Return one primary with the cluster's defaults filled in.
         """
@@ -412,6 +409,7 @@ class _Builder:
             budgets=(*self.budgets(usages), *self._by_processor(tasks)),
             bounds=self.asking.bounds,
             stops=self.asking.stops,
+            leads=leads,
         )
 
     def budgets(self, usages: tuple[Usage, ...]) -> tuple[Budget, ...]:

@@ -194,7 +194,7 @@ class Fill:
         Yield the one plan.
         """
         left, groups = tasks, []
-        for fits in view.fits.tolist():
+        for fits in _first_in_front(view):
             take = min(fits, left)
             if take:
                 groups.append((1, take))
@@ -214,6 +214,18 @@ class Fill:
         shares = fits[used].copy()
         shares[-1] -= int(filled[last]) - tasks
         return _by_equal_shares(used, shares)
+
+
+def _first_in_front(view: View) -> list[int]:
+    """
+    Return how many tasks each host takes, that of the job's first host in front.
+    """
+    found: list[int] = view.fits.tolist()
+    if view.firsts is not None:
+        usable = np.flatnonzero(view.firsts & (view.fits > 0))
+        if len(usable):
+            found.insert(0, found.pop(int(usable[0])))
+    return found
 
 
 def _by_equal_shares(hosts: Column, shares: Column) -> Picked:

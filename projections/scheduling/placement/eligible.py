@@ -98,7 +98,7 @@ def eligible_of(part: Part, request: Request, ground: Ground, group: Mask | None
         matching = begin
     hosts = _ordered(part, request, ground, np.flatnonzero(matching))
     sieve = partial(_unmatched, part, request, ground, begin)
-    return Eligible(hosts, _firsts(request, ground, hosts), is_static, sieve)
+    return Eligible(hosts, _firsts(part, request, ground, hosts), is_static, sieve)
 
 
 def _causes(part: Part, request: Request, ground: Ground) -> Iterator[tuple[ReasonCode, str, Mask]]:
@@ -195,8 +195,8 @@ def sorted_hosts(hosts: Column, keys: list[Column]) -> Column:
     return ordered
 
 
-def _firsts(request: Request, ground: Ground, hosts: Column) -> Mask | None:
-    names = set(request.firsts)
+def _firsts(part: Part, request: Request, ground: Ground, hosts: Column) -> Mask | None:
+    names = set(request.firsts) if part.leads else set()
     if not names:
         return None
     facts = ground.capacity.facts

@@ -192,7 +192,7 @@ class LiteralPart:
         """
         Return the names of the hosts of which one must be the first.
         """
-        return set(self._request.firsts)
+        return set(self._request.firsts) if self._part.leads else set()
 
     def signature(self) -> tuple[object, ...]:
         """
@@ -322,12 +322,19 @@ class _Trial:
             self._placer.ground.capacity,
             fits.astype(np.int64),
             np.array(self._hosts, np.int64),
+            self._firsts(),
         )
         plans = member.plans(tasks, view)
         if plans is None:
             add_once(self._record.whole, PendReason(code=ReasonCode.NO_PLAN, detail=member.name))
             return None
         return self._first(plans)
+
+    def _firsts(self) -> Mask | None:
+        names, facts = self._placer.firsts(), self._placer.ground.capacity.facts
+        if not names:
+            return None
+        return np.array([facts[host].name in names for host in self._hosts], np.bool_)
 
     def _first(self, plans: Iterable[Plan]) -> Picked | None:
         iterator = iter(plans)

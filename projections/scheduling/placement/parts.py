@@ -274,7 +274,7 @@ class _Bound:
         """
         Return the greatest count that can be placed here, and what it gets.
         """
-        view = View(self._part, self._ground.capacity, fits, self._hosts)
+        view = View(self._part, self._ground.capacity, fits, self._hosts, self._firsts)
         self._checks = tries.checks
         total = int(fits.sum())
         within = counts if len(counts) == 1 else _up_to(counts, total)

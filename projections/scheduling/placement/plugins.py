@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from projections.scheduling.capacity import Capacity, Column
+from projections.scheduling.capacity import Capacity, Column, Mask
 from projections.scheduling.request import Part
 
 Picked = list[tuple[Column, int]]
@@ -62,12 +62,14 @@ class View(NamedTuple):
     Args:
         fits: How many tasks each could take now; 0 where none.
         hosts: Their numbers, None when they are all hosts of the cluster in order of joining.
+        firsts: Which of them may take the first bucket, None where any may.
     """
 
     part: Part
     capacity: Capacity
     fits: Column
     hosts: Column | None = None
+    firsts: Mask | None = None
 
 
 class Allocator(Protocol):

@@ -117,10 +117,24 @@ class _Pinned(_Planner):
         """
         Yield the plan; where the hosts don't suffice, one that no hosts can satisfy.
         """
-        found = self.shares(tasks, view)
+        found = self.shares(tasks, view) if view.firsts is None else self._from_first(tasks, view)
         if found is None:
             return (Plan(((len(view.fits) + 1, self.failed_tile(tasks)),)),)
         return (Plan(tuple((1, each) for _, each in found), tuple(place for place, _ in found)),)
+
+    def _from_first(self, tasks: int, view: View) -> list[tuple[int, int]] | None:
+        """
+        Return the same with one of the hosts that may be the job's first in front of the others:
+        the first of them with which it can be done.
+        """
+        assert view.firsts is not None, "asked only then"
+        for lead in np.flatnonzero(view.firsts & (view.fits > 0)).tolist():
+            order = np.array([lead, *(n for n in range(len(view.fits)) if n != lead)], np.int64)
+            hosts = order if view.hosts is None else view.hosts[order]
+            found = self.shares(tasks, View(view.part, view.capacity, view.fits[order], hosts))
+            if found and found[0][0] == 0:
+                return [(int(order[place]), each) for place, each in found]
+        return None
 
     def find(self, tasks: int, view: View, total: int) -> Picked | None:
         """

@@ -78,7 +78,8 @@ class Journal(Reader):
             before = after = self._head(transaction, number - 1)
             if columns is not None:
                 first = before.position + 1
-                insert_index(transaction, self._index, columns.streams, columns.versions, first)
+                cursor = transaction.cursor(db=self._index)
+                insert_index(cursor, columns.streams, columns.versions, first)
                 written = found if written_epoch is None else written_epoch
                 after = self._put_frames(transaction, columns, before, written)
             if also is not None:
@@ -150,7 +151,8 @@ class Journal(Reader):
                 check_follows(header, raw, head.position, head.digest)
                 names = streams_of(columns.ids, first)
                 streams = list(map(names.__getitem__, columns.id_indexes))
-                insert_index(transaction, self._index, streams, columns.versions, first)
+                cursor = transaction.cursor(db=self._index)
+                insert_index(cursor, streams, columns.versions, first)
                 transaction.put(number_bytes(first), frame, db=self._log, append=True)
                 self._keep_dictionary(transaction, frame)
                 head = Head(header.last_position, header.digest)

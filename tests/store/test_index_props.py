@@ -93,7 +93,7 @@ def test_a_commit_is_entered_as_each_of_its_runs_would_be(commits: list[Commit])
             def insert(
                 transaction: lmdb.Transaction, at=first, streams=streams, versions=versions
             ) -> None:
-                insert_index(transaction, index, streams, versions, at)
+                insert_index(transaction.cursor(db=index), streams, versions, at)
 
             again = taken & set(commit)
             if again:

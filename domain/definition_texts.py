@@ -72,7 +72,11 @@ def _set_amount(spec: Json, field: str, resource: str, text: str) -> None:
         elif text.endswith("/processor"):
             number, basis = text.removesuffix("/processor"), Basis.PER_PROCESSOR
         is_memory = resource in MEMORY_NAMES and basis is Basis.ABSOLUTE
-        milli = parse_memory_milli(number, unit=MemoryUnit.MB) if is_memory else parse_milli(number)
+        milli = (
+            parse_memory_milli(number, unit=MemoryUnit.MB, field=resource)
+            if is_memory
+            else parse_milli(number, field=resource)
+        )
         kept.append({"resource": resource, "milli": milli, "basis": basis.value})
     spec[field] = kept
 
@@ -131,8 +135,11 @@ def parse_value(name: str, field: FieldInfo | None, text: str) -> Any:
         case "names":
             return parse_names(text, field=name).model_dump(mode="json")
         case "scope":
-            names = parse_names(text.removeprefix("each "), field=name)
-            return {"names": names.model_dump(mode="json"), "is_each": text.startswith("each ")}
+            each, _, rest = text.strip().partition(" ")
+            if each == "each" and not rest.strip():
+                raise Refused(name, "must name whom after each, such as each all", text)
+            names = parse_names(rest if each == "each" else text, field=name)
+            return {"names": names.model_dump(mode="json"), "is_each": each == "each"}
         case "windows":
             return parse_windows(text, field=name).model_dump(mode="json")
         case "thresholds":

@@ -89,6 +89,20 @@ def test_a_value_that_isnt_understood_is_refused_by_its_field(text, field):
     assert caught.value.field.startswith(field)
 
 
+@pytest.mark.parametrize(
+    ("text", "field"), [("users=each", "users"), ("hosts=each ", "hosts"), ("slots=-5", "slots"),
+                        ("mem=much", "mem")],
+)  # fmt: skip
+def test_what_of_a_limit_isnt_understood_is_told_by_its_name(text, field):
+    """
+    A limit of "each" was one of a user of that name.
+    """
+    with pytest.raises(Refused) as caught:
+        definition_of("limit", {}, (text,))
+
+    assert field == caught.value.field
+
+
 def test_windows_of_another_time_zone_are_shown_with_it():
     """
     Else they would be said again as those of UTC.

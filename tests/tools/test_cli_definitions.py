@@ -158,6 +158,21 @@ def test_a_live_cluster_shows_each_definition_in_full(tmp_path):
         assert (1, True) == (
             (gone := live.run("jobs", "-q", "none")).returncode, "--queue: must be" in gone.stderr
         )
+        _check_projects(live)
         # What stands before a subcommand's name is meant for it too.
         elsewhere = live.run("queues", "--dir", str(tmp_path / "none"), "close", "normal")
         assert 3 == elsewhere.returncode
+
+
+def _check_projects(live):
+    """
+    Check that whoever defines the first project is told that jobs need one from then on.
+    """
+    nobody = live.run("define", "host", "h9", "is_locked=true").stderr
+    assert "NAME: must name a worker" in nobody
+    live.run("define", "cluster", "default_project=")
+    first = live.run("define", "project", "/a", "users=nobody")
+    refused = live.run("submit", "--", harness.program("true"))
+    assert "xce define cluster default_project=/a" in first.stderr
+    assert (2, True) == (refused.returncode, "each job counts for one" in refused.stderr)
+    assert "" == live.run("define", "project", "/b").stderr

@@ -82,8 +82,13 @@ def define(
     if kind == "limit" and not spec.get("amounts"):
         hint = f"For example: xce define limit {name} slots=8."
         raise Refused("FIELD=VALUE", "must give a limit at least one amount", hint=hint)
-    answer = client.post(f"/v1/define/{kind}", _body(kind, name, spec))
-    notices = _notices(client, name) if kind == "queue" else {}
+    try:
+        answer = client.post(f"/v1/define/{kind}", _body(kind, name, spec))
+    except Refused as error:
+        # Nobody typed that word: what an administrator calls a host is a worker inside.
+        error.field = "NAME" if kind == "host" and error.field == "worker" else error.field
+        raise
+    notices = _notices(client, kind, name)
     if as_json:
         say_json({**answer, "notices": notices})
         return
@@ -103,17 +108,28 @@ def _body(kind: str, name: str, spec: Json) -> Json:
     return {"settings": spec} if kind == CLUSTER else {kind: name, "spec": spec}
 
 
-def _notices(client: Client, queue: str) -> dict[str, str]:
+def _notices(client: Client, kind: str, name: str) -> dict[str, str]:
     """
-    Return what of a queue's definition counts for nothing beside the others, nothing when somebody
-    has removed it already.
+    Return what follows from a definition that nobody may expect: what of a queue's counts for
+    nothing beside the others, and that jobs need a project once there is one.
     """
+    if kind not in ("queue", "project"):
+        return {}
     from tools.cli.definitions import read_definitions
     from tools.cli.queue_notices import notices_of
 
     found = read_definitions(client)
-    queues = found.queues()
-    return notices_of(queue, queues, found.cluster()) if queue in queues else {}
+    queues, cluster = found.queues(), found.cluster()
+    if kind == "queue":
+        # Somebody may have removed it already.
+        return notices_of(name, queues, cluster) if name in queues else {}
+    if cluster.default_project or len(found.names("project")) > 1:
+        return {}
+    words = (
+        "this is the first project, so jobs that name none, and whose queue and group name none, "
+        f"are refused from now on; xce define cluster default_project={name}"
+    )
+    return {"default_project": words}
 
 
 @click.command(

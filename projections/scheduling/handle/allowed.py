@@ -17,6 +17,8 @@ from projections.scheduling.records import JobRecord
 from projections.scheduling.rights import right_lost
 from projections.scheduling.state import State
 
+UNNAMED = "Where projects are defined each job counts for one: name it, or have a default defined."
+
 FIELDS = {
     ReasonCode.QUE_NO_RIGHT: ("queue", "doesn't take jobs of this user"),
     ReasonCode.PROJECT_NO_RIGHT: ("project", "must be one whose member the user is"),
@@ -37,7 +39,8 @@ def check_policies(state: State, spec: JobSpec) -> None:
     lost = right_lost(state, spec)
     if lost is not None:
         field, rule = FIELDS[lost.code]
-        raise Denied(field, rule, lost.detail or "none")
+        is_unnamed = lost.code is ReasonCode.PROJECT_NO_RIGHT and not lost.detail
+        raise Denied(field, rule, lost.detail or "none", UNNAMED if is_unnamed else None)
     queue = state.queue(spec.queue).spec
     profile = state.stored.profiles.get(spec.profile) if spec.profile else None
     if spec.profile and profile is None:

@@ -183,8 +183,10 @@ class Simulation:
         next_arrival, arrivals = 0, len(order)
         precedence = self._precedence
         while True:
-            submit_us = submits_us[order[next_arrival]] if next_arrival < arrivals else None
-            now_us = self._next_moment(submit_us)
+            coming_us = submits_us[order[next_arrival]] if next_arrival < arrivals else None
+            if self._ends and (coming_us is None or self._ends[0][0] < coming_us):
+                coming_us = self._ends[0][0]
+            now_us = self._waking.next_us(self._now_us, coming_us)
             if now_us is None:
                 return self._finish()
             self._now_us = now_us
@@ -204,15 +206,6 @@ class Simulation:
                 self._decide(now_us)
             if self._engine.pending >= COMMIT_EVENTS:
                 self._commit()
-
-    def _next_moment(self, submit_us: int | None) -> int | None:
-        """
-        Return when the next submission, end or wakeup comes, None when nothing happens any more.
-        """
-        coming_us = submit_us
-        if self._ends and (submit_us is None or self._ends[0][0] < submit_us):
-            coming_us = self._ends[0][0]
-        return self._waking.next_us(self._now_us, coming_us)
 
     # -- beginning and end
 

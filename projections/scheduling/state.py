@@ -230,7 +230,8 @@ class State(ShutHosts):
         """
         spec = self.effective(job)
         requirement, queue = spec.requirement, self.stored.queues[spec.queue].spec
-        excluded, budgets = job.excluded_hosts, self.limits.budgets_of(job.spec)
+        excluded = job.excluded_hosts
+        budgets = self.limits.budgets_of(job.spec) if self.limits.are_any else ()
         asking = Asking(spec, requirement, "", 1, excluded, queue.hosts_max, queue.hosts, budgets)
         if requirement is None:
             return asking

@@ -17,12 +17,12 @@ def next_wakeup_us(state: State, now_us: int) -> int | None:
     """
     Return the next moment after ``now_us`` at which a session is due, None when none is known.
     """
+    # hot: the simulator asks at every moment, and mostly nothing is waited for.
     moments: list[int] = []
-    first_us = state.first_timer_us()
+    first_us = state.first_timer_us() if state.timers else None
     if first_us is not None:
         # Sessions take out what is due, so the first one is later, but for commands still to come.
         moments.append(max(first_us, now_us + 1))
-    # hot: the simulator asks at every moment, and mostly nothing else is waited for.
     if state.has_windows:
         moments += _windows_us(state, now_us)
     if state.limits.are_any:

@@ -36,6 +36,18 @@ FIELDS: Final[dict[str, str]] = {
         " jobName command nxf xf mailUser projectName niosPort maxNumProcessors schedHostType"
         " loginShell userGroup options2 idx inFileSpool commandSpool jobSpoolDir userPriority"
     ),
+    "JOB_MODIFY2": "jobIdStr options options2 delOptions userId userName submitTime",
+    "JOB_FINISH": (
+        "jobId userId options numProcessors submitTime beginTime termTime startTime userName queue"
+        " resReq dependCond preExecCmd fromHost cwd inFile outFile errFile jobFile numAskedHosts"
+        " askedHosts numExHosts execHosts jStatus hostFactor jobName command utime stime maxrss"
+        " ixrss ismrss idrss isrss minflt majflt nswap inblock oublock ioch msgsnd msgrcv nsignals"
+        " nvcsw nivcsw exutime mailUser projectName exitStatus maxNumProcessors loginShell"
+        " timeEvent idx maxRMem maxRSwap inFileSpool commandSpool rsvId sla exceptMask"
+        " additionalInfo exitInfo warningAction warningTimePeriod chargedSAAP licenseProject app"
+        " postExecCmd runtimeEstimation jobGroupName requeueEvalues options2 resizeNotifyCmd"
+        " lastResizeTime rsvId2 jobDescription"
+    ),
     "JOB_STATUS": ("jobId jStatus reason subreasons cpuTime endTime ru lsfRusage exitStatus idx"),
     "JOB_SWITCH": "userId jobId queue idx userName",
     "JOB_MOVE": "userId jobId position base idx userName",
@@ -75,6 +87,12 @@ OPTIONAL: Final[dict[str, str]] = {
     "JOB_NEW": (
         "niosPort maxNumProcessors schedHostType loginShell userGroup options2 idx inFileSpool"
         " commandSpool jobSpoolDir userPriority"
+    ),
+    "JOB_FINISH": (
+        "maxNumProcessors loginShell timeEvent idx maxRMem maxRSwap inFileSpool commandSpool rsvId"
+        " sla exceptMask additionalInfo exitInfo warningAction warningTimePeriod chargedSAAP"
+        " licenseProject app postExecCmd runtimeEstimation jobGroupName requeueEvalues options2"
+        " resizeNotifyCmd lastResizeTime rsvId2 jobDescription"
     ),
     "QUEUE_CTRL": "message",
     "HOST_CTRL": "message",

@@ -9,7 +9,7 @@ from typing import Final
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
 from domain.units import parse_milli
 from tools.conformance.core_setup import only
-from tools.conformance.names import used_in
+from tools.conformance.names import number, used_in
 from tools.conformance.values import Fields, mapping_of, mappings_of, text_of, texts_of
 from tools.conformance.written import is_yes, named_alike, places_of
 
@@ -29,9 +29,16 @@ def resources_of(case: Fields) -> list[ResourceDescriptor]:
     cluster = mapping_of(case.get("cluster"))
     shared = {text_of(each.get("name")): each for each in mappings_of(cluster.get("shared"))}
     found = [_shared(name, each, case) for name, each in shared.items()]
-    told: set[str] = set(shared)
-    for host in mappings_of(cluster.get("hosts")):
-        told.update(mapping_of(host.get("num")))
+    told = dict.fromkeys(
+        name for host in mappings_of(cluster.get("hosts")) for name in mapping_of(host.get("num"))
+    )
+    # LSF has a stopped job give back what a site counts, where it doesn't say otherwise.
+    found += [
+        number(name).model_copy(update={"release_on_suspend": True})
+        for name in told
+        if name not in shared
+    ]
+    told |= dict.fromkeys(shared)
     texts = [text for jobs in ("jobs", "running") for job in mappings_of(case.get(jobs))
              for text in texts_of(job.get("R"))]  # fmt: skip
     return found + [each for name, each in used_in(texts).items() if name not in told]

@@ -43,14 +43,18 @@ class Around:
 
 def around(profile: ProfileSpec | None, queue: QueueSpec, program: Program | None = None) -> Around:
     """
-    Return what queue, profile and the job itself run around its command.
+    Return what queue, profile and the job itself run around its command; its files are copied next
+    to it, but for its own pre-exec, which may need them.
     """
+    transfers = program.transfers if program else ()
     before: tuple[tuple[PreExecOf, str], ...] = (
         ("queue", queue.pre_exec),
         ("profile", profile.pre_exec if profile else ""),
+        *(("job", each.before()) for each in transfers),
         ("job", program.pre_exec if program else ""),
     )
     after = (
+        *(each.after() for each in transfers),
         program.post_exec if program else "",
         profile.post_exec if profile else "",
         queue.post_exec,

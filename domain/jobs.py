@@ -4,6 +4,7 @@ What a job is made of when it is submitted.
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
@@ -40,6 +41,50 @@ class EnvironmentVariable(Value):
     value: Annotated[str, StringConstraints(max_length=131_072)]
 
 
+FilePath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+
+
+class FileTransfer(Value):
+    """
+    Say which file to copy between where a job was submitted and where it runs (LSF's -f).
+
+    Relative paths count from the job's directory; one that is the same file isn't copied.
+
+    Args:
+        op: ``>`` copies *local* to *remote* before the command, ``<`` copies *remote* to *local*
+            after it, ``<<`` appends it there; ``<>`` does both.
+    """
+
+    local: FilePath
+    op: Literal[">", "<", "<<", "<>"]
+    remote: FilePath
+
+    def text(self) -> str:
+        """
+        Return it as -f takes it.
+        """
+        return f"{self.local} {self.op} {self.remote}"
+
+    def before(self) -> str:
+        """
+        Return the shell text that does it before the command, "" when there is none.
+        """
+        return _copy(self.local, self.remote) if self.op in (">", "<>") else ""
+
+    def after(self) -> str:
+        """
+        Return the same of after it.
+        """
+        if self.op == "<<":
+            return f"cat -- {quote(self.remote)} >> {quote(self.local)}"
+        return _copy(self.remote, self.local) if self.op in ("<", "<>") else ""
+
+
+def _copy(source: str, target: str) -> str:
+    first, second = quote(source), quote(target)
+    return f"[ {first} -ef {second} ] || cp -- {first} {second}"
+
+
 class Program(Value):
     """
     Say what to run and where: an argument list, or a shell text when the job asked for a shell.
@@ -50,6 +95,7 @@ class Program(Value):
     Args:
         pre_exec: A shell text that must succeed before it; on failure the job is tried elsewhere.
         post_exec: A shell text that is run after it, however it ended.
+        transfers: Files to copy before it and after it.
     """
 
     argv: tuple[Annotated[str, StringConstraints(max_length=131_072)], ...] = ()
@@ -62,6 +108,7 @@ class Program(Value):
     stderr: Path = ""
     pre_exec: Shell = ""
     post_exec: Shell = ""
+    transfers: Annotated[tuple[FileTransfer, ...], Field(max_length=100)] = ()
 
 
 class Need(Value):
@@ -99,6 +146,16 @@ class HostChoice(Value):
         """
         wish = f"+{self.preference}" if self.preference else ""
         return f"{self.host}{'!' if self.is_first else ''}{wish}"
+
+
+class WantedHost(Value):
+    """
+    Name a host to run on, and with how many tasks; None for one, or for all that are left where it
+    is the only such host.
+    """
+
+    host: Name
+    tasks: Tasks | None = None
 
 
 class HostTasks(Value):

@@ -48,6 +48,8 @@ RULES: Final[dict[tuple[str, str], Kind]] = {
     ("Condition", "message"): K.DROPPED,
     ("Document", "text"): K.MIXED,
     ("Fairshare", "shares"): K.PERSON,
+    ("FileTransfer", "local"): K.PATH,
+    ("FileTransfer", "remote"): K.PATH,
     ("GroupSpec", "members"): K.PERSON,
     ("GroupSpec", "default_project"): K.PROJECT,
     ("GroupSpec", "description"): K.DROPPED,

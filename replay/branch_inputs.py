@@ -28,7 +28,6 @@ from domain.commands import (
     StopJob,
     SubmitJob,
     SwitchJob,
-    WantedHost,
     WorkerReport,
 )
 from domain.commands.policies import (
@@ -61,6 +60,7 @@ from domain.events import (
 )
 from domain.ids import entity_of_stream, job_of_stream, job_stream_of
 from domain.job_states import ENDED
+from domain.jobs import WantedHost
 from projections.scheduling.core import Core
 from replay.branch_changes import AddedInput, Changes
 from replay.engine import Engine

@@ -23,7 +23,6 @@ from domain.commands import (
     SetQueue,
     SignalJob,
     SubmitJob,
-    WantedHost,
 )
 from domain.envelope import Stamped
 from domain.events.jobs import (
@@ -41,7 +40,7 @@ from domain.events.jobs import (
 )
 from domain.events.session import JobsForgotten, ListHeldBack, ReasonSetChanged, SessionHeld
 from domain.ids import job_of_stream, job_stream, split_job_id
-from domain.jobs import HostFault, JobSpec
+from domain.jobs import HostFault, JobSpec, WantedHost
 from domain.queues import QueueSpec
 from domain.reasons import PendReason, ReasonCode
 from domain.signals import SignalName

@@ -15,7 +15,6 @@ from domain.commands.jobs import (
     StopJob,
     SubmitJob,
     SwitchJob,
-    WantedHost,
 )
 from domain.commands.policies import (
     DefineGroup,
@@ -98,6 +97,5 @@ __all__ = [
     "StopScheduler",
     "SubmitJob",
     "SwitchJob",
-    "WantedHost",
     "WorkerReport",
 ]

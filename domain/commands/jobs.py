@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints
 
 from domain.event import Value
 from domain.ids import JobId, Name
-from domain.jobs import JobSpec, Tasks
+from domain.jobs import JobSpec, WantedHost
 from domain.signals import SignalName
 
 
@@ -65,16 +65,6 @@ class SignalJob(Value):
 
     job_id: JobId
     signal: SignalName
-
-
-class WantedHost(Value):
-    """
-    Name a host to run on, and with how many tasks; None for one, or for all that are left where it
-    is the only such host.
-    """
-
-    host: Name
-    tasks: Tasks | None = None
 
 
 class RunJob(Value):

@@ -92,6 +92,7 @@ def asked(spec: JobSpec) -> dict[str, SqlValue]:
         "stderr": program.stderr,
         "pre_exec": program.pre_exec,
         "post_exec": program.post_exec,
+        "transfers": "\n".join(one.text() for one in program.transfers),
         "umask": program.umask,
         "env_count": len(program.env),
         "tasks_min": spec.tasks_min,

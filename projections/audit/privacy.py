@@ -8,7 +8,7 @@ import sqlite3
 from dataclasses import dataclass
 
 # Columns of jobs, and fields of changes, that only a job's user may see, and those with the right.
-PRIVATE_COLUMNS = frozenset("command cwd stdin stdout stderr pre_exec post_exec".split())
+PRIVATE_COLUMNS = frozenset("command cwd stdin stdout stderr pre_exec post_exec transfers".split())
 # What SQL shows as NULL to whoever hasn't the right: these hold what a job runs, in some rows.
 _PRIVATE = frozenset(
     (

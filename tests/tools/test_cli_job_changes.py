@@ -223,6 +223,29 @@ def test_how_many_elements_of_an_array_are_started_is_changed_by_name(live):
     live.run("kill", array, job_id)
 
 
+def test_files_are_copied_before_and_after_a_command(live, tmp_path):
+    """
+    LSF's -f: there, back, appended; the same file isn't copied onto itself.
+    """
+    (tmp_path / "it's in").write_text("one\n")
+    (tmp_path / "log").write_text("first\n")
+    there, out = tmp_path / "there", tmp_path / "out"
+    job_id = live.submit(
+        "--cwd", str(tmp_path), "-f", f"it's in > {there}", "-f", f"{out} < result",
+        "-f", "log << result", "-f", "log <>",
+        "--shell", f"cat {there} > result; echo two >> result",
+    )  # fmt: skip
+
+    live.wait_state(job_id, "DONE")
+
+    harness.wait_until(lambda: (tmp_path / "log").read_text() == "first\none\ntwo\n")
+    assert "one\ntwo\n" == out.read_text()
+    assert [f"it's in > {there}", f"{out} < result", "log << result", "log <> log"] == (
+        live.job(job_id)["program"]["transfers"]
+    )
+    assert "-f" in live.run("submit", "-f", "nothing", "true").stderr
+
+
 def test_texts_run_before_and_after_a_command(live, tmp_path):
     """
     As LSF's options name them; the first that fails is told with what it returned.

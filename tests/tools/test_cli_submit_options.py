@@ -11,7 +11,7 @@ import pytest
 from domain.errors import Refused
 from tests.tools import cli_harness as harness
 from tools.cli.submit import submit
-from tools.cli.submit_options import more_of
+from tools.cli.submit_options import more_of, parse_transfer
 
 NOTHING = {"dependency_text": ""}
 
@@ -100,3 +100,27 @@ def test_a_job_waits_for_another_and_is_bound_as_asked(tmp_path) -> None:
         assert ("PEND", f"ended({first})") == (waiting["state"], waiting["dependency"])
         assert ended["exit_code"] != 0
         assert 1 << 20 == (tmp_path / "big").stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("text", "local", "op", "remote"),
+    [
+        ("a > b", "a", ">", "b"), ("a<b", "a", "<", "b"), ("a <<b", "a", "<<", "b"),
+        ("a <>", "a", "<>", "a"), ("my file >< there", "my file", "<>", "there"),
+        ("  a  >  b c ", "a", ">", "b c"),
+    ],
+)  # fmt: skip
+def test_files_to_copy_are_told_as_lsf_takes_them(text, local, op, remote):
+    """
+    Without the second it has the same name where the job runs.
+    """
+    assert {"local": local, "op": op, "remote": remote} == parse_transfer(text)
+
+
+@pytest.mark.parametrize("text", ["", "a", "> b", "a = b"])
+def test_what_is_no_file_to_copy_is_refused(text):
+    """
+    The option is named.
+    """
+    with pytest.raises(Refused, match="-f"):
+        parse_transfer(text)

@@ -17,7 +17,12 @@ from domain.errors import NotFound, Refused
 from tools.cli.client import Client, Json, NoScheduler, segment
 from tools.cli.options import dir_option, json_option
 from tools.cli.output import note, say, say_json
-from tools.cli.submit_options import more_of, more_options, parse_run_limit
+from tools.cli.submit_options import (
+    more_of,
+    more_options,
+    parse_run_limit,
+    parse_transfer,
+)
 
 ENV_BYTES_MAX = 512 * 1024
 ENV_COUNT_MAX = 4096
@@ -114,6 +119,7 @@ def _program(command: tuple[str, ...], options: dict[str, Any]) -> Json:
         **{name: _within(cwd, options[name]) for name in ("stdin", "stdout", "stderr")},
         "pre_exec": options["pre_exec"] or "",
         "post_exec": options["post_exec"] or "",
+        "transfers": [parse_transfer(text) for text in options["transfers"]],
     }
 
 
@@ -192,6 +198,9 @@ The answer comes after the job is safe on disk. Next: xce jobs, xce why JOB, xce
 @click.option("-Ep", "--post-exec", "post_exec", metavar="TEXT",
               help="Run this text by /bin/sh afterwards, however the job ended; LSB_JOBEXIT_STAT "
                    "tells it how.")
+@click.option("-f", "transfers", multiple=True, metavar='"FILE OP [FILE]"',
+              help='Copy a file: "in > there" before the job, "out < there" after it, '
+                   '"log << there" appends it then, <> does both; several times.')
 @click.option("--cwd", metavar="DIR", help="Where the job runs; else here.")
 @click.option("--env", multiple=True, metavar="WHAT",
               help="ALL, as if not given: all of this environment; NONE; NAME=VALUE; NAME; ~NAME "

@@ -4,6 +4,7 @@ What else a submission may ask for, by LSF's letters: when it starts, where, and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -137,3 +138,21 @@ def parse_run_limit(text: str, field: str = "-W") -> int:
     if total < 1:
         raise Refused(field, "must be at least 1 minute", text)
     return total * US_PER_MINUTE
+
+
+TRANSFER = re.compile(r"\s*(?P<local>\S(?:.*?\S)??)\s*(?P<op><>|><|<<|<|>)\s*(?P<remote>.*?)\s*")
+
+
+def parse_transfer(text: str) -> Json:
+    """
+    Return a file to copy: "local > remote"; without the second it has the same name there.
+
+    Raises:
+        Refused: It isn't one.
+    """
+    found = TRANSFER.fullmatch(text)
+    if found is None:
+        rule = 'must be a file, one of > < << <>, and maybe another, as "in > there"'
+        raise Refused("-f", rule, text)
+    op = "<>" if found["op"] == "><" else found["op"]
+    return {"local": found["local"], "op": op, "remote": found["remote"] or found["local"]}

@@ -12,11 +12,11 @@ from pydantic import Field, StringConstraints, ValidationError
 from domain.amounts import Count, TimeUs
 from domain.arrays import ArraySpec
 from domain.broken_rules import refused_of
-from domain.commands import SubmitJob, WantedHost
+from domain.commands import SubmitJob
 from domain.errors import Denied, Refused
 from domain.event import Value
 from domain.ids import NAME_PATTERN, Name
-from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec, Program, Tasks, Text
+from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec, Program, Tasks, Text, WantedHost
 from domain.projects import PATH_PATTERN
 from domain.texts import PRINTABLE_PATTERN
 
@@ -286,9 +286,10 @@ def _check_program(program: Program) -> None:
 
 def _texts(program: Program) -> tuple[tuple[str, str], ...]:
     env = "".join([variable.name + variable.value for variable in program.env])
+    files = "".join([each.local + each.remote for each in program.transfers])
     paths = ("cwd", program.cwd), ("stdin", program.stdin), ("stdout", program.stdout)
     command = ("argv", "".join(program.argv)), ("shell", program.shell or ""), ("env", env)
-    return (*command, *paths, ("stderr", program.stderr))
+    return (*command, *paths, ("transfers", files), ("stderr", program.stderr))
 
 
 def _first_double(names: list[str]) -> str:

@@ -158,6 +158,7 @@ def _program(program: Program) -> dict[str, object]:
         "stderr": program.stderr,
         "pre_exec": program.pre_exec,
         "post_exec": program.post_exec,
+        "transfers": [one.text() for one in program.transfers],
     }
 
 

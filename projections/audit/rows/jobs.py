@@ -12,8 +12,8 @@ from projections.audit.schema import Index, table
 # Only a modification changes these, which writes the whole row again.
 _ASKED = (
     "job_id number array_index user user_group queue project profile name command uses_shell cwd "
-    "stdin stdout stderr pre_exec post_exec umask env_count tasks_min tasks_max resreq needs "
-    "hosts_asked is_exclusive dependency begin_us deadline_us user_priority run_limit_us "
+    "stdin stdout stderr pre_exec post_exec transfers umask env_count tasks_min tasks_max resreq "
+    "needs hosts_asked is_exclusive dependency begin_us deadline_us user_priority run_limit_us "
     "run_estimate_us submission_key request_digest more submitted_by submit_position submit_us"
 )
 
@@ -58,6 +58,7 @@ class JobRow:
     stderr: Annotated[str, "Standard error; private to its user"]
     pre_exec: Annotated[str, "Shell text that runs before the command; private to its user"]
     post_exec: Annotated[str, "Shell text that runs after it; private to its user"]
+    transfers: Annotated[str, "Files to copy, one a line; private to its user"]
     umask: Annotated[int | None, "File mode creation mask"]
     env_count: Annotated[
         int, "How many environment variables it was given; they themselves stay in the log"

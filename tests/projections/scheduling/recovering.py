@@ -47,7 +47,6 @@ from domain.commands import (
     StopJob,
     SubmitJob,
     SwitchJob,
-    WantedHost,
     WorkerReport,
 )
 from domain.envelope import Stamped
@@ -55,7 +54,7 @@ from domain.errors import InvariantBroken, Refused, XceError
 from domain.events.workers import JobUsage
 from domain.fairshare import Fairshare, ShareNode
 from domain.job_states import LIVE
-from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec
+from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec, WantedHost
 from domain.limits import LimitAmount, LimitSpec, Scope
 from domain.name_lists import parse_names
 from domain.preemption import JobType, OnPreempt, Preemption, Relation, Trigger

@@ -8,7 +8,7 @@ import pytest
 
 from domain.commands import JobCouldNotStartReport, StartScheduler
 from domain.effective import Around, around
-from domain.jobs import Program
+from domain.jobs import FileTransfer, Program
 from domain.profiles import ProfileSpec
 from domain.queues import QueueSpec
 from projections.scheduling.status import why_waiting
@@ -146,3 +146,31 @@ def test_the_queues_commands_are_outside_the_jobs_own() -> None:
     assert Around(
         (("queue", "q in"), ("profile", "p in"), ("job", "j in")), ("j out", "q out")
     ) == around(profile, queue, program)
+
+
+def test_files_are_copied_next_to_the_command_but_for_the_jobs_own_pre_exec() -> None:
+    """
+    What queue and profile prepare is there when files come; what a job prepares may need them.
+    """
+    copied = tuple(
+        FileTransfer.model_validate({"local": "a b", "op": op, "remote": f"r{place}"})
+        for place, op in enumerate((">", "<", "<<", "<>"))
+    )
+    program = Program(argv=("true",), pre_exec="j in", post_exec="j out", transfers=copied)
+    queue = QueueSpec(priority=1, pre_exec="q in", post_exec="q out")
+
+    found = around(None, queue, program)
+
+    assert (
+        ("queue", "q in"),
+        ("job", "[ 'a b' -ef r0 ] || cp -- 'a b' r0"),
+        ("job", "[ 'a b' -ef r3 ] || cp -- 'a b' r3"),
+        ("job", "j in"),
+    ) == found.pre_exec
+    assert (
+        "[ r1 -ef 'a b' ] || cp -- r1 'a b'",
+        "cat -- r2 >> 'a b'",
+        "[ r3 -ef 'a b' ] || cp -- r3 'a b'",
+        "j out",
+        "q out",
+    ) == found.post_exec

@@ -185,7 +185,8 @@ def test_a_slurm_cluster_is_scheduled_as_the_reference_does(
     kinds = {host.name: frozenset(name for name, _ in host.attributes) for host in cluster.hosts}
     jobs = host_jobs(workload, modelling)
     hosts = hosts_reference.Hosts(has, kinds)
-    hosts_reference.schedule(jobs, hosts, backfills=picker == "easy")
+    # Of the whole week the reference would take days without that; small cuts go without.
+    hosts_reference.schedule(jobs, hosts, backfills=picker == "easy", remembers=IS_PROOF)
 
     settings = simulation_settings(picker, ("parjob", "fill"))
     with EventLog.create(tmp_path / "log", log_id="x") as log:

@@ -275,5 +275,6 @@ def test_that_nothing_could_be_simulated_is_said_with_what_to_do(capfd, tmp_path
     pods.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np1,1000,10,0,0\n")
 
     assert 0 == main.run(["simulate", str(pods), "--cluster", "1x4", "--no-progress"])
-    told = capfd.readouterr().err
-    assert "there is no job to simulate; --run-time SECONDS" in told
+    told = capfd.readouterr()
+    assert "there is no job to simulate; --run-time SECONDS" in told.err
+    assert "run time < 0                          1   (never ran, or hadn't ended)" in told.out

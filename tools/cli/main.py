@@ -55,7 +55,7 @@ COMMANDS = {
     "limits": Entry("tools.cli.policies:limits", "Show what of each limit is in use."),
     "definitions": Entry("tools.cli.definitions:definitions", "Show what is defined."),
     "define": Entry(
-        "tools.cli.policies:define", "Define a queue, user, group, project, limit or profile."
+        "tools.cli.policies:define", "Define a queue, a limit and the like; set hosts and cluster."
     ),
     "remove": Entry(
         "tools.cli.policies:remove", "Remove a queue, user, group, project, limit or profile."

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from replay.simulation import Progress, SimulationResult
     from replay.workloads.source import Workload
 
+NO_RUN_TIME = "run time < 0"
 US = 1_000_000
 EPILOG = """
 \b
@@ -326,7 +327,8 @@ def _show(run: Run) -> None:
         f"{counted(run.cluster.slots, 'slot')}: {counted(figures.job_count, 'job')} simulated")
     for name, count in run.workload.left_out.by_name():
         if count:
-            say(f"  left out, {name:<24} {count:>14,}")
+            why = "   (never ran, or hadn't ended)" if name == NO_RUN_TIME else ""
+            say(f"  left out, {name:<24} {count:>14,}{why}")
     if run.never_placed():
         note(f"xce: {counted(run.never_placed(), 'job')} never placed, and not in these figures")
     for name, count in run.workload.notes:

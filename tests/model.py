@@ -80,11 +80,13 @@ class Part:
 @dataclass
 class Branch:
     """
-    Hold one alternative: parts of which each must be placed, and when it opens.
+    Hold one alternative: parts of which each must be placed, when it opens, and in what all its
+    hosts must be alike.
     """
 
     parts: list[Part]
     delay_us: int = 0
+    same: str = ""
 
 
 @dataclass
@@ -92,7 +94,7 @@ class Ask:
     """
     Hold what a user asks for. ``depends`` is a small tree: ("done", id), ("ended", id),
     ("not", tree), ("and", tree, tree), ("or", tree, tree). ``hosts`` are those asked for with how
-    much each is preferred, all when there are none.
+    much each is preferred, all when there are none; the job's first is one of ``firsts``, if any.
     """
 
     user: str
@@ -117,6 +119,7 @@ class Ask:
     order: tuple[str, ...] = ()
     same: str = ""
     branches: list[Branch] = field(default_factory=list)
+    firsts: tuple[str, ...] = ()
 
     def alternatives(self) -> list[Branch]:
         """

@@ -60,6 +60,8 @@ class Sight:
         self.only = only
         self.is_empty = is_empty
         self.claimed: Grant | None = None
+        self.leads = True
+        self.group: tuple[str, str] | None = None
 
     def hosts(self) -> list[Host]:
         """
@@ -68,7 +70,10 @@ class Sight:
         found = list(self.model.hosts.values())
         if not self.is_empty:
             found = [host for host in found if self.model.is_open(host)]
-        return [host for host in found if self.only in (None, host.name)]
+        found = [host for host in found if self.only in (None, host.name)]
+        if self.group is None:
+            return found
+        return [host for host in found if getattr(host, self.group[0]) == self.group[1]]
 
     def _gives_slots(self, other: Job) -> bool:
         """
@@ -374,12 +379,25 @@ def place(model: Model, job: Job, sight: Sight) -> tuple[Grant | None, set[Reaso
         if branch not in opened:
             reasons.add((f"ALTERNATIVE_WAITS@{alternative}.0", "", "", ""))
             continue
-        got, more = _place_branch(job, branch, sight, alternative)
-        sight.claimed = None
-        if got is not None:
-            return got, set()
-        reasons |= more
+        for group in _groups_of(branch, sight):
+            sight.group = group
+            got, more = _place_branch(job, branch, sight, alternative)
+            sight.claimed = sight.group = None
+            if got is not None:
+                return got, set()
+            reasons |= more
     return None, reasons
+
+
+def _groups_of(branch: Branch, sight: Sight) -> list[tuple[str, str] | None]:
+    """
+    Return what hosts may have in common that all of an alternative must have, that of the first
+    host first; None for no such thing.
+    """
+    if not branch.same:
+        return [None]
+    kinds = dict.fromkeys(getattr(host, branch.same) for host in sight.hosts())
+    return [(branch.same, kind) for kind in kinds]
 
 
 def short_bounds(
@@ -411,6 +429,7 @@ def _place_branch(
         if has_failed:
             reasons.add((f"MEMBER_NOT_TRIED{mark}", "", "", ""))
             continue
+        sight.leads = number == 1
         got, more = _place_part(job, part, sight)
         if got is None:
             has_failed = True
@@ -560,12 +579,27 @@ def _plans(
             yield [each + 1] * larger + [each] * (count - larger)
     else:
         left, plan = tasks, []
-        for host in hosts:
+        may_lead = _leaders(job, sight, hosts)
+        in_front = [host for host in may_lead if _takes_one(job, part, sight, host)][:1]
+        for host in [*in_front, *(host for host in hosts if host not in in_front)]:
             takes = [n for n in range(1, left + 1) if not _shortages(job, part, sight, host, n, {})]
             if takes:
                 plan.append(takes[-1])
                 left -= takes[-1]
         yield plan if left == 0 else [tasks]
+
+
+def _leaders(job: Job, sight: Sight, hosts: list[Host]) -> list[Host]:
+    """
+    Return the hosts that may be a part's first.
+    """
+    if not (job.ask.firsts and sight.leads):
+        return hosts
+    return [host for host in hosts if host.name in job.ask.firsts]
+
+
+def _takes_one(job: Job, part: Part, sight: Sight, host: Host) -> bool:
+    return not _shortages(job, part, sight, host, 1, {})
 
 
 def _claim(
@@ -578,7 +612,7 @@ def _claim(
         return None
     claims: dict[str, int] = {}
     for tasks in plan:
-        for host in hosts:
+        for host in hosts if claims else _leaders(job, sight, hosts):
             if host.name in claims:
                 continue
             missing = _shortages(job, part, sight, host, tasks, claims)

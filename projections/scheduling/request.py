@@ -319,8 +319,9 @@ def request_of(asking: Asking, settings: ClusterSettings, catalogue: Catalogue) 
         or asking.hosts_max is not None
         or asking.queue_hosts is not None
     )
-    one = branches[0].parts[0]
-    is_simple = len(branches) == 1 and len(branches[0].parts) == 1 and len(one.usages) == 1
+    first, one = branches[0], branches[0].parts[0]
+    is_single = len(branches) == len(first.parts) == len(one.usages) == 1
+    is_simple = is_single and not first.same
     is_counted = all(each.rule.hosts is None and each.rule.is_counted for each in one.budgets)
     is_bound = bool(one.budgets or asking.budgets)
     is_bare = is_simple and is_counted and not is_restricted and _is_bare(one)

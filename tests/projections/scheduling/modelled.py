@@ -128,7 +128,8 @@ def resreq_of(ask: Ask) -> tuple[str, ...]:
         delay = f"@{branch.delay_us // (60 * SECOND_US)}" if branch.delay_us else ""
         found.append(f"{{{' + '.join(parts)}}}{delay}")
     if len(found) == 1:
-        return (found[0][1:-1],)
+        same = ask.branches[0].same
+        return (f"{found[0]} same[{same}]" if same else found[0][1:-1],)
     return (" || ".join(found),)
 
 
@@ -194,7 +195,10 @@ def spec_of(ask: Ask, *, is_held: bool = False) -> JobSpec:
         dependency_text=condition_of(ask.depends),
         begin_us=ask.begin_us or None,
         rerunnable=ask.is_rerunnable,
-        hosts=tuple(HostChoice(host=name, preference=wish) for name, wish in ask.hosts.items()),
+        hosts=tuple(
+            HostChoice(host=name, preference=wish, is_first=name in ask.firsts)
+            for name, wish in ask.hosts.items()
+        ),
         run_limit_us=ask.run_limit_us,
         deadline_us=ask.deadline_us,
         exits=exits_of(ask.exits),

@@ -384,3 +384,15 @@ def test_a_preemptor_whose_victim_goes_on_asks_as_others_do(high_and_low: Scenar
     asked = scenario.state.stored.reason_sets[scenario.job("B").reason_set].fingerprint
     assert "spares=" in asked
     assert "keeps=" not in asked
+
+
+def test_a_compound_of_one_member_may_want_its_hosts_alike_too(scenario: Scenario) -> None:
+    """
+    What stands behind the braces binds all of it, however little that is.
+    """
+    scenario.hosts("h1 slots=1 rack=a", "h2 slots=1 rack=b", "h3 slots=1 rack=b")
+    scenario.submit("A", resreq=("{2*{}} same[rack]",))
+    scenario.submit("B", resreq=("{2*{}} same[rack]",))
+
+    assert "A dispatched: h2*1 h3*1" in scenario.session()
+    assert {"A": "RUN", "B": "PEND"} == scenario.states()

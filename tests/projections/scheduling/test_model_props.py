@@ -264,10 +264,12 @@ class Twice(RuleBasedStateMachine):
         self.pair.submit(ask, is_held=False)
         self.session()
 
-    @rule(ask=ASKS, hosts=SOME_HOSTS)
-    def submit_to_hosts(self, ask: Ask, hosts: dict[str, int]) -> None:
+    @rule(ask=ASKS, hosts=SOME_HOSTS, firsts=st.integers(0, 2))
+    def submit_to_hosts(self, ask: Ask, hosts: dict[str, int], firsts: int) -> None:
         ask.hosts = {name: wish for name, wish in hosts.items() if name in self.pair.model.hosts}
+        ask.firsts = tuple(ask.hosts)[:firsts]
         self.pair.submit(ask, is_held=False)
+        self.session()
 
     @rule(ask=ASKS, order=ORDERS, same=st.sampled_from(["rack", "rack", ""]))
     def submit_in_order(self, ask: Ask, order: tuple[str, ...], same: str) -> None:
@@ -275,8 +277,18 @@ class Twice(RuleBasedStateMachine):
         self.pair.submit(ask, is_held=False)
         self.session()
 
-    @rule(ask=ASKS, branches=BRANCHES)
-    def submit_alternatives(self, ask: Ask, branches: list[Branch]) -> None:
+    @rule(
+        ask=ASKS,
+        branches=BRANCHES,
+        same=st.sampled_from(["", "rack"]),
+        hosts=st.just({}) | SOME_HOSTS,
+    )
+    def submit_alternatives(
+        self, ask: Ask, branches: list[Branch], same: str, hosts: dict[str, int]
+    ) -> None:
+        ask.hosts = {name: wish for name, wish in hosts.items() if name in self.pair.model.hosts}
+        ask.firsts = tuple(ask.hosts)[:1]
+        branches[0].same = same if len(branches) == 1 else ""
         plain = replace(ask, tasks_min=1, tasks_max=1, needs={}, flags=(), span="", ptile=0)
         plain.branches = branches
         self.pair.submit(plain, is_held=False)

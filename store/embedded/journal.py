@@ -34,7 +34,7 @@ from store.embedded.index import insert_index
 from store.embedded.kept import dictionary_of, keep
 from store.embedded.layout import META, encoded_stream, id_bytes, number_bytes, number_of
 from store.embedded.reader import Reader
-from store.embedded.rows import CommitRows, Head, Row, columns_of, streams_of
+from store.embedded.rows import CommitRows, Head, Row, columns_of, refuse_too_large, streams_of
 from store.segments import Segment
 
 Name = TypeVar("Name")
@@ -68,7 +68,7 @@ class Journal(Reader):
             EpochPassedError: Another writer took over.
             DataError: An id, version or state is beyond its bounds.
         """
-        columns = columns_of(rows) if rows else None
+        columns = columns_of(rows) if len(rows) > 1 else None
 
         def insert(transaction: lmdb.Transaction) -> tuple[int, Head, Head]:
             found = self.environment.epoch(transaction)
@@ -76,12 +76,11 @@ class Journal(Reader):
                 raise EpochPassedError(epoch, found)
             number = transaction.id()
             before = after = self._head(transaction, number - 1)
+            written = found if written_epoch is None else written_epoch
             if columns is not None:
-                first = before.position + 1
-                cursor = transaction.cursor(db=self._index)
-                insert_index(cursor, columns.streams, columns.versions, first)
-                written = found if written_epoch is None else written_epoch
-                after = self._put_frames(transaction, columns, before, written)
+                after = self._put_rows(transaction, columns, before, written)
+            elif rows:
+                after = self._put_row(transaction, rows[0], before, written)
             if also is not None:
                 also(transaction)
             return number, before, after
@@ -93,36 +92,66 @@ class Journal(Reader):
             self._learn_dictionaries()
         return range(before.position + 1, after.position + 1)
 
-    def _put_frames(
+    def _put_row(self, transaction: lmdb.Transaction, row: Row, head: Head, epoch: int) -> Head:
+        """
+        Put a commit of one row; return the new head.
+
+        Equivalent to: `_put_rows`, without columns.
+        """
+        stream, version, topic, state = row
+        refuse_too_large(stream, version, len(state))
+        cursor = transaction.cursor(db=self._index)
+        insert_index(cursor, (stream,), (version,), head.position + 1)
+        mask = topic_bit(topic)
+        raw = encode_row(topic, encoded_stream(stream)[0], version, state)
+        return self._put_frame(transaction, raw, head, mask=mask, events=1, epoch=epoch)
+
+    def _put_rows(
         self, transaction: lmdb.Transaction, columns: CommitRows, head: Head, epoch: int
     ) -> Head:
         """
-        Put the frames of a commit; return the new head.
+        Put a commit; return the new head.
         """
-        position, digest = head
+        cursor = transaction.cursor(db=self._index)
+        insert_index(cursor, columns.streams, columns.versions, head.position + 1)
         parts = columns.cut()
         for at, part in enumerate(parts, 1):
             raw, mask = _payload(part)
-            frame, digest = build_frame(
-                raw,
-                mask=mask,
-                events=len(part.states),
-                first_position=position + 1,
-                epoch=epoch,
-                is_last=at == len(parts),
-                previous=digest,
+            events, is_last = len(part.states), at == len(parts)
+            head = self._put_frame(
+                transaction, raw, head, mask=mask, events=events, epoch=epoch, is_last=is_last
             )
-            if not transaction.put(number_bytes(position + 1), frame, db=self._log, append=True):
-                raise Corrupt(
-                    "order",
-                    position + 1,
-                    "the end of the log",
-                    "a later frame",
-                    self.environment.path,
-                )
-            self._keep_dictionary(transaction, frame)
-            position += len(part.states)
-        return Head(position, digest)
+        return head
+
+    def _put_frame(
+        self,
+        transaction: lmdb.Transaction,
+        raw: bytes,
+        head: Head,
+        *,
+        mask: int,
+        events: int,
+        epoch: int,
+        is_last: bool = True,
+    ) -> Head:
+        """
+        Put a frame with an uncompressed payload; return the new head.
+        """
+        first = head.position + 1
+        frame, digest = build_frame(
+            raw,
+            mask=mask,
+            events=events,
+            first_position=first,
+            epoch=epoch,
+            is_last=is_last,
+            previous=head.digest,
+        )
+        if not transaction.put(number_bytes(first), frame, db=self._log, append=True):
+            expected, found = "the end of the log", "a later frame"
+            raise Corrupt("order", first, expected, found, self.environment.path)
+        self._keep_dictionary(transaction, frame)
+        return Head(head.position + events, digest)
 
     def _keep_dictionary(self, transaction: lmdb.Transaction, frame: bytes) -> None:
         """
@@ -208,10 +237,6 @@ def _payload(rows: CommitRows) -> tuple[bytes, int]:
         DataError: A topic is beyond its bounds.
     """
     streams, versions, topics, states = rows
-    if len(states) == 1:
-        (encoded, _), topic = encoded_stream(streams[0]), topics[0]
-        mask = topic_bit(topic)
-        return encode_row(topic, encoded, versions[0], states[0]), mask
     topic_numbers, numbers = _first_seen(topics), _first_seen(streams)
     mask = topic_mask(topic_numbers)
     columns = Columns(

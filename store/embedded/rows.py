@@ -98,15 +98,24 @@ class CommitRows(NamedTuple):
         """
         begin = size = 0
         for at, length in enumerate(map(len, self.states)):
-            if length > STATE_MAX:
-                named = f"{self.streams[at]} version {self.versions[at]}"
-                message = f"state of {named} has {length} bytes, more than {STATE_MAX}"
-                raise DataError(message)
+            refuse_too_large(self.streams[at], self.versions[at], length)
             if at > begin and (size + length > PAYLOAD_SOFT_MAX or at - begin >= EVENTS_MAX):
                 yield slice(begin, at)
                 begin, size = at, 0
             size += length
         yield slice(begin, len(self.states))
+
+
+def refuse_too_large(stream: Stream, version: int, length: int) -> None:
+    """
+    Refuse a state of more bytes than any frame holds.
+
+    Raises:
+        DataError: It is.
+    """
+    if length > STATE_MAX:
+        message = f"state of {stream} version {version} has {length} bytes, more than {STATE_MAX}"
+        raise DataError(message)
 
 
 # Half the time of calling the class, whose parameters have names.

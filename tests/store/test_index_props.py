@@ -27,6 +27,7 @@ from store.embedded.layout import (
     version_bytes,
     version_of,
 )
+from store.embedded.rows import Row, columns_of
 from store.embedded.settings import Settings
 
 Stream = str | UUID
@@ -41,7 +42,7 @@ COMMITS = st.lists(st.lists(ANY, min_size=1, max_size=25, unique=True), min_size
 @contextmanager
 def opened() -> Iterator[Environment]:
     with tempfile.TemporaryDirectory(prefix="xce-index-") as place:
-        environment = acquire(Settings(Path(place), durability="none"))
+        environment = acquire(Settings(Path(place), durability="none"), log_id="the-log")
         try:
             yield environment
         finally:
@@ -128,6 +129,37 @@ def test_every_version_is_found_in_whatever_order_it_came(commits: list[Commit])
         for stream in STREAMS:
             expected = sorted((v, p) for (s, v), p in positions.items() if s == stream)
             assert expected == [(row[2], row[0]) for row in journal.stream_rows(stream)]
+
+
+ROWS = st.tuples(
+    st.sampled_from(STREAMS), st.integers(0, 12) | st.just(2**40),
+    st.sampled_from(["tick", "tock"]), st.binary(max_size=200),
+)  # fmt: skip
+
+
+@settings(max_examples=40)
+@given(st.lists(ROWS, min_size=1, max_size=8, unique_by=lambda row: row[:2]))
+def test_a_commit_of_one_row_is_what_it_would_be_by_columns(rows: list[Row]) -> None:
+    """
+    Most commits of a live scheduler go that shorter way.
+    """
+    with opened() as environment, opened() as another:
+        journal, plain = Journal(environment), Journal(another)
+        for row in rows:
+            journal.insert_rows([row])
+            columns, head = columns_of([row]), plain.head()
+            another.write(
+                lambda transaction, columns=columns, head=head: plain._put_rows(  # type: ignore[misc]
+                    transaction, columns, head, 0
+                )
+            )
+        found = []
+        for each in (journal, plain):
+            with each.environment.read() as transaction:
+                databases = (each._log, each._index)
+                found.append([list(transaction.cursor(db=database)) for database in databases])
+
+    assert found[1] == found[0]
 
 
 def test_a_version_that_comes_twice_in_a_commit_is_refused() -> None:

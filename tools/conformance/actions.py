@@ -117,9 +117,17 @@ def carry_out(trial: Trial, action: Fields, arrivals: Arrivals) -> None:
     if action.get("cycle") is True:
         trial.cycle()
     by = text_of(action.get("by") or ("admin" if "brun" in action else "u1"))
-    for job in _new_jobs(action.get("submit", action.get("bsub"))):
+    submit = next((word for word in action if SAME.get(word, word) == "submit"), "")
+    words = list(action)
+    # What stands before a submission happens before it.
+    early = {} if not submit else {word: action[word] for word in words[: words.index(submit)]}
+    late = {word: value for word, value in action.items() if word not in early}
+    held = {word: value for word, value in action.items() if word in ABOUT}
+    for name, about, value in _acts_of({**early, **held}):
+        trial.act(name, about, value, by=by)
+    for job in _new_jobs(action.get(submit)):
         trial.submit(job)
-    for name, about, value in _acts_of(action):
+    for name, about, value in _acts_of({**late, **held}):
         trial.act(name, about, value, by=by)
     if _OF_TRIAL.intersection(action):
         trial.happen(action)

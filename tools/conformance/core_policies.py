@@ -239,7 +239,7 @@ def _on_stop(queue: Fields, cause: str) -> OnPreempt:
 
 
 def _windows(text: object) -> Windows | None:
-    return None if text is None else parse_windows(text_of(text))
+    return None if text is None else parse_windows(" ".join(texts_of(text)))
 
 
 def names_of(value: object, groups: Fields = NOTHING) -> NameList | None:

@@ -31,6 +31,7 @@ from domain.workers import HostSettings
 from tools.conformance.trial import NotYet
 from tools.conformance.values import (
     Fields,
+    Malformed,
     items_of,
     known_only,
     mapping_of,
@@ -38,7 +39,7 @@ from tools.conformance.values import (
     texts_of,
     whole_of,
 )
-from tools.conformance.written import SAME_PARAMS, is_yes, minutes_us, named_alike
+from tools.conformance.written import SAME_PARAMS, is_yes, minutes_us, named_alike, wholes_of
 
 BEGIN_US: Final = 1_700_000_000_000_000 // (24 * 60 * MINUTE_US) * (24 * 60 * MINUTE_US)
 """Minute 0 of every vector: midnight in UTC, so that a clock of 18:00 is minute 1080."""
@@ -279,12 +280,12 @@ def host_of(host: Fields) -> JoinWorker:
     only(host, KNOWN_HOST, "host")
     resources = []
     if host.get("load_available") is not False:
-        total = whole_of(host.get("maxmem", host.get("mem", 16000)))
-        resources.append(HostResource(name=MEM, total_milli=total * MB_MILLI, is_real=True))
+        total_milli = load_milli(MEM, host.get("maxmem", host.get("mem", 16000)))
+        resources.append(HostResource(name=MEM, total_milli=total_milli, is_real=True))
     for name in SPACES:
         if name in host:
-            total = whole_of(host[name]) * MB_MILLI
-            resources.append(HostResource(name=name, total_milli=total, is_real=True))
+            total_milli = load_milli(name, host[name])
+            resources.append(HostResource(name=name, total_milli=total_milli, is_real=True))
     for name, value in mapping_of(host.get("num")).items():
         resources.append(HostResource(name=name, total_milli=parse_milli(text_of(value))))
     attributes = {"type": host.get("type", "LINUX"), "model": host.get("model", "M1")}
@@ -463,7 +464,7 @@ def _tasks(value: object) -> tuple[int, int]:
     """
     Return the fewest and the most tasks.
     """
-    if isinstance(value, int):
-        return value, value
-    least, most = items_of(value)
-    return whole_of(least), whole_of(most)
+    counts = wholes_of(value)
+    if not 1 <= len(counts) <= 2:
+        raise Malformed(f"expected a count of tasks or the fewest and the most, found {value!r}")
+    return counts[0], counts[-1]

@@ -21,6 +21,7 @@ from tools.conformance.values import (
     items_of,
     mapping_of,
     mappings_of,
+    text_of,
     texts_of,
     whole_of,
 )
@@ -64,8 +65,7 @@ def with_defaults(case: Fields) -> Fields:
     if "hosts" in case and "cluster" not in case:
         filled["cluster"] = {"hosts": filled.pop("hosts")}
     if "cluster" in filled:
-        cluster = mapping_of(filled["cluster"])
-        filled["cluster"] = {**cluster, "hosts": _listed(cluster.get("hosts"), "name")}
+        filled["cluster"] = cluster_in(mapping_of(filled["cluster"]))
     for place in ("jobs", "running", "suspended"):
         if place in filled:
             filled[place] = [_placed(job) for job in _listed(filled[place], "id")]
@@ -88,6 +88,20 @@ def with_defaults(case: Fields) -> Fields:
             {"n": sum(map(whole_of, slots)), **job} for job in mappings_of(filled["jobs"])
         ]
     return filled
+
+
+def cluster_in(cluster: Fields) -> Fields:
+    """
+    Return a cluster with its hosts and shared resources as lists, however briefly it says them.
+    """
+    shared = cluster.get("shared")
+    if isinstance(shared, Mapping):
+        shared = [
+            {"name": name, **(each if isinstance(each, Mapping) else {"total": each})}
+            for name, each in shared.items()
+        ]
+    found = {**cluster, "hosts": _listed(cluster.get("hosts"), "name")}
+    return found if shared is None else {**found, "shared": shared}
 
 
 OF_ONE_JOB: Final = frozenset(
@@ -114,9 +128,9 @@ NAMED: Final = {"queues": "name", "users": "name", "limits": "NAME", "apps": "na
 
 def _by_name(case: Fields) -> Fields:
     return {
-        field: [{name: each, **mapping_of(value)} for each, value in mapping_of(told).items()]
+        field: _listed(case[field], name)
         for field, name in NAMED.items()
-        if isinstance(told := case.get(field), Mapping)
+        if isinstance(case.get(field), Mapping | list)
     }
 
 
@@ -125,7 +139,7 @@ def _listed(value: object, name: str) -> list[Fields]:
     Return a list of mappings; a bare name stands for one with nothing else.
     """
     if isinstance(value, Mapping):
-        return [{name: each, **mapping_of(fields)} for each, fields in value.items()]
+        return [{name: text_of(each), **mapping_of(more)} for each, more in value.items()]
     return [{name: each} if isinstance(each, str) else mapping_of(each) for each in items_of(value)]
 
 

@@ -24,6 +24,7 @@ from tools.conformance.core_setup import (
 )
 from tools.conformance.names import attribute, catalogue_of, number, used_in
 from tools.conformance.parse import refusal_of, understood, unit_of
+from tools.conformance.schedule import cluster_in
 from tools.conformance.values import (
     Fields,
     Vector,
@@ -150,6 +151,7 @@ def differences(vector: Vector) -> list[str]:
 
 
 def _of_case(case: Fields) -> list[str]:
+    case = {**case, "cluster": cluster_in(mapping_of(case.get("cluster")))}
     expect = mapping_of(case.get("expect"))
     texts = texts_of(case.get("R"))
     if expect.get("reject") is True:

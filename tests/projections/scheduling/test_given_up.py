@@ -325,3 +325,23 @@ def test_jobs_kept_on_lost_hosts_are_kept_for_ever_without_the_setting(*, plain:
 
     assert [] == scenario.session()
     assert {"A": "UNKWN"} == scenario.states()
+
+
+@EITHER_CORE
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_killed_job_of_a_lost_host_is_not_run_again(*, plain: bool, is_killed: bool) -> None:
+    """
+    Though it may be rerun: whoever wants it ended doesn't want another attempt.
+    """
+    scenario = Scenario(some_settings(lost_grace_us=60 * SECOND_US), plain=plain)
+    scenario.hosts("h1")
+    scenario.submit("A", rerunnable=True)
+    scenario.session()
+    scenario.command(MarkUnreachable(worker="h1", incarnation=1, silent_us=1), actor="")
+    if is_killed:
+        scenario.kill("A")
+        scenario.session()
+    scenario.now_us = 61 * SECOND_US
+
+    decided = "A ended: TERM_LOST_HOST" if is_killed else "A requeued: lost host"
+    assert decided == scenario.session()[0]

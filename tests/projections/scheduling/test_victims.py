@@ -16,7 +16,7 @@ from domain.commands import (
     WorkerReport,
 )
 from domain.name_lists import parse_names
-from domain.preemption import PreemptPolicy
+from domain.preemption import Preemption, PreemptPolicy
 from domain.queues import QueueSpec
 from domain.thresholds import LoadThreshold
 from domain.windows import parse_windows
@@ -201,3 +201,56 @@ def test_a_victim_does_not_go_on_where_the_load_is_too_much(scenario: Scenario) 
         seen = (Amount(resource="r1m", milli=load),)
         scenario.command(WorkerReport(worker="h1", incarnation=1, load=seen), actor="")
         assert decisions == scenario.session()
+
+
+# -------------------------------------------------------------------------------- who is protected
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_job_that_has_run_for_long_is_protected(*, plain: bool) -> None:
+    """
+    NO_PREEMPT_RUN_TIME: of jobs with a run limit, whose work would be lost or late.
+    """
+    preemption = Preemption(no_run_us=60 * SECOND_US)
+    scenario = Scenario(some_settings(preemption=preemption), plain=plain)
+    begun(scenario)
+    scenario.hosts("h1 slots=1")
+    scenario.submit("A", queue="lo", run_limit_us=600 * SECOND_US)
+    scenario.session()
+    scenario.start("A")
+    scenario.pass_time(60)
+    scenario.jobs("X queue=hi")
+    assert [] == stops(scenario)
+    scenario.kill("X")
+    scenario.session()
+    scenario.finish("A")
+
+    scenario.submit("B", queue="lo", run_limit_us=600 * SECOND_US)
+    scenario.session()
+    scenario.start("B")
+    scenario.pass_time(59)
+    scenario.jobs("Y queue=hi")
+    assert ["B"] == stops(scenario)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_job_that_has_just_started_is_protected_until_a_moment_that_is_waited_for(
+    *, plain: bool
+) -> None:
+    """
+    NO_PREEMPT_INTERVAL: nothing else happens then, so the core must say when to look again.
+    """
+    preemption = Preemption(no_interval_us=60 * SECOND_US)
+    scenario = Scenario(some_settings(preemption=preemption), plain=plain)
+    begun(scenario)
+    scenario.hosts("h1 slots=1")
+    running(scenario, "A queue=lo")
+    scenario.jobs("X queue=hi")
+    assert [] == stops(scenario)
+
+    moment = scenario.core.next_wakeup(scenario.now_us)
+    assert scenario.job("A").since_us + 60 * SECOND_US == moment
+    assert moment is not None
+    scenario.now_us = moment
+
+    assert ["A"] == stops(scenario)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
@@ -27,6 +28,7 @@ from projections.scheduling.placement.literal import LiteralPart
 from projections.scheduling.placement.parts import FastPart, failure_in, guarded
 from projections.scheduling.placement.plugins import Allocator, FastAllocator, Picked, View
 from projections.scheduling.placement.proofs import Proofs
+from projections.scheduling.placement.repeats import Repeats
 from projections.scheduling.placement.shortages import checks_of
 from projections.scheduling.placement.span import SPAN, planner_of
 from projections.scheduling.request import MILLI, Part, Request
@@ -95,6 +97,7 @@ class PlacementRunner:
         self._allocators = allocators
         self._plain = plain
         self._proofs = Proofs(capacity)
+        self._repeats = Repeats(capacity)
         self._signatures: dict[str, tuple[object, ...]] = {}
         self._chain: Sequence[str] = ()
         self._routes: dict[int, tuple[list[FastAllocator], bool]] = {}
@@ -110,10 +113,30 @@ class PlacementRunner:
         Raises:
             PluginFailed: An allocator raised. Whatever is raised, nothing was changed.
         """
+        if request.is_slots and not self._plain:
+            return self._place_anew(request, chain)
+        signature = None if self._plain else self._repeats.still_fails(request)
+        if signature is not None:
+            return Pending(signature, partial(self._reasons_anew, request, chain))
+        outcome = self._place_anew(request, chain)
+        if isinstance(outcome, Pending) and not self._plain:
+            self._repeats.note(request, outcome.signature)
+        return outcome
+
+    def _place_anew(self, request: Request, chain: Sequence[str]) -> Placed | Pending:
+        """
+        Try to place one request, whatever is known of it.
+        """
         outcome = None
         if request.is_bare and not self._plain:
             outcome = self._place_bare(request, chain)
         return outcome or self.place_on(Ground(self._capacity), request, chain)
+
+    def _reasons_anew(self, request: Request, chain: Sequence[str]) -> tuple[PendReason, ...]:
+        outcome = self._place_anew(request, chain)
+        if isinstance(outcome, Placed):
+            raise InvariantBroken("a request fails as long as hosts are alike", request.fingerprint)
+        return outcome.reasons()
 
     def place_on(self, ground: Ground, request: Request, chain: Sequence[str]) -> Placed | Pending:
         """
@@ -159,6 +182,9 @@ class PlacementRunner:
         Say whether even the empty cluster, every host open and every alternative too, couldn't hold
         the request.
         """
+        return self._repeats.could_never(request, lambda: self._is_never(request, chain))
+
+    def _is_never(self, request: Request, chain: Sequence[str]) -> bool:
         least = [
             replace(
                 branch,

@@ -6,11 +6,13 @@ and what is remembered of a failure must hold.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from domain.events.jobs import JobDispatched
+from projections.scheduling.placement.runner import Pending, PlacementRunner
 from tests.projections.scheduling.test_placement_props import cluster, play
 from tests.scenario import Scenario
 
@@ -26,6 +28,12 @@ SHAPES = (
     "rusage[mem=30/job]",
     "rusage[bw=1] order[slots]",
     "span[ptile=2] rusage[mem=20]",
+    "span[ptile=2] rusage[mem=110] select[fast]",
+    "span[ptile=3]",
+    "span[hosts=1] rusage[mem=40/task]",
+    "span[hosts=1] rusage[gpu=2]",
+    "span[hosts=1] rusage[gpu=0.6]",
+    "rusage[gpu=0.4]",
     "select[slots<3]",
     "select[mem!=200 && !(slots>=4)] rusage[mem=10]",
     "same[type] rusage[mem=30/task]",
@@ -67,7 +75,7 @@ def _step(choose: random.Random) -> tuple[Any, ...]:
             "more": choose.choice([0, 0, 0, 2]),
             "resreq": choose.choice(SHAPES),
             "hosts": "",
-            "exclusive": choose.random() < 0.03,
+            "exclusive": choose.random() < 0.06,
         }
         return "submit", job
     if kind == "load":
@@ -87,6 +95,21 @@ class NoProofs:
         pass
 
 
+class NoRepeats:
+    """
+    Know of no request that it fails again.
+    """
+
+    def still_fails(self, request: object) -> None:
+        return None
+
+    def note(self, *found: object) -> None:
+        pass
+
+    def could_never(self, request: object, find: Callable[[], bool]) -> bool:
+        return find()
+
+
 @pytest.mark.parametrize("seed", range(16))
 def test_what_is_remembered_of_failures_changes_no_event(seed: int) -> None:
     """
@@ -96,12 +119,40 @@ def test_what_is_remembered_of_failures_changes_no_event(seed: int) -> None:
     kept = cluster(hosts, chosen, plain=False)
     afresh = cluster(hosts, chosen, plain=False)
     afresh.core._runner._proofs = NoProofs()  # type: ignore[assignment]
+    afresh.core._runner._repeats = NoRepeats()  # type: ignore[assignment]
     for step in steps:
         for scenario in (kept, afresh):
             play(scenario, step)
             scenario.session()
             scenario.pass_time(1)
         assert afresh.log == kept.log
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_a_request_that_is_known_to_fail_fails_when_it_is_placed_afresh(seed: int) -> None:
+    """
+    After every step each request that anybody ever had is placed, by the runner that remembers and
+    by one that was just made: they fail alike, and for the same reasons, also where no job that
+    waits would ask.
+    """
+    chosen, hosts, steps = lives(seed, 90)
+    scenario = cluster(hosts, {**chosen, "picker": "builtin_fcfs"}, plain=False)
+    known = PlacementRunner(scenario.state.capacity, scenario.core.plugins.allocators)
+    for step in steps:
+        play(scenario, step)
+        scenario.session()
+        scenario.pass_time(1)
+        afresh = PlacementRunner(scenario.state.capacity, scenario.core.plugins.allocators)
+        for request in scenario.state.requests.values():
+            found, expected = (
+                runner.place(request, chosen["allocators"]) for runner in (known, afresh)
+            )
+            assert type(expected) is type(found), request.fingerprint
+            if isinstance(expected, Pending) and isinstance(found, Pending):
+                assert expected.signature == found.signature, request.fingerprint
+                assert expected.reasons() == found.reasons()
+                never = afresh.never(request, chosen["allocators"])
+                assert never == known.never(request, chosen["allocators"])
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -25,13 +25,13 @@ from domain.commands import (
     SignalJob,
     StopJob,
     SwitchJob,
-    WantedHost,
     WorkerReport,
 )
 from domain.errors import Denied, Refused
 from domain.events.jobs import PRE_EXEC_GIVES_UP
 from domain.events.workers import JobUsage
 from domain.job_states import WAITING, JobState
+from domain.jobs import WantedHost
 from domain.signals import parse_signal
 from tools.conformance.core_driver import ADMINISTRATOR, CoreDriver
 from tools.conformance.core_setup import (

@@ -55,7 +55,7 @@ from domain.events.workers import JobUsage
 from domain.fairshare import Fairshare, ShareNode
 from domain.job_states import LIVE
 from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec, WantedHost
-from domain.limits import LimitAmount, LimitSpec, Scope
+from domain.limits import Basis, LimitAmount, LimitSpec, Scope
 from domain.name_lists import parse_names
 from domain.preemption import JobType, OnPreempt, Preemption, Relation, Trigger
 from domain.profiles import ProfileSpec
@@ -573,6 +573,8 @@ def policy(cores: Cores, dice: Dice) -> None:
         {"hosts": Scope(names=parse_names("h0 h1"), is_each=True)},
         {"queues": Scope(names=parse_names("normal"))},
     )
+    percent = LimitAmount(resource=MEM, milli=50_000, basis=Basis.PERCENT)
+    each_host = Scope(names=parse_names("all"), is_each=True)
     limit = LimitSpec(
         amounts=(LimitAmount(resource=amount[0], milli=amount[1] * 1000),), **dice.pick(scopes)
     )
@@ -595,6 +597,7 @@ def policy(cores: Cores, dice: Dice) -> None:
         lambda: DefineCluster(settings=settings.model_copy(update=dice.pick(changes))),
         lambda: start(cores, awaits_workers=dice.seldom()),
         lambda: DefineLimit(limit="l1", spec=limit),
+        lambda: DefineLimit(limit="l2", spec=LimitSpec(hosts=each_host, amounts=(percent,))),
         lambda: RemoveLimit(limit="l1"),
         lambda: DefineUser(user="alice", spec=UserSpec(slots_max=dice.pick((None, 1, 2)))),
         lambda: DefineProfile(profile="app", spec=dice.pick(profiles)),

@@ -85,3 +85,14 @@ def check_tasks(requirement: Requirement, asked: TaskRange | None) -> tuple[Task
         Refused: -n contradicts the counts of one of them.
     """
     return tuple(task_range(compound, asked) for compound in requirement.compounds)
+
+
+def kept_counts(compound: Compound, asked: TaskRange | None) -> tuple[TaskRange, ...]:
+    """
+    Return the same for a job that was taken in before: where other defaults of its profile or queue
+    contradict its counts by now, these go on as they are.
+    """
+    try:
+        return task_counts(compound, asked)
+    except Refused:
+        return task_counts(compound, None)

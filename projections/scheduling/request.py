@@ -34,7 +34,7 @@ from domain.resreq.syntax import (
     SpanForm,
     conjuncts,
 )
-from domain.resreq.tasks import TaskRange, task_counts
+from domain.resreq.tasks import TaskRange, kept_counts
 from domain.resreq.verdicts import LOCAL_TYPE, is_static, with_default_type
 from projections.scheduling.budgets import BY_PROCESSOR, Budget
 from projections.scheduling.load_bounds import LoadBound
@@ -386,7 +386,7 @@ class _Builder:
         # Without -n the counts of the requirement hold.
         is_asked = is_simple or names_tasks(spec)
         asked = TaskRange(spec.tasks_min, spec.tasks_max) if is_asked else None
-        counts = task_counts(compound, asked)
+        counts = kept_counts(compound, asked)
         pairs = zip(compound.primaries, counts, strict=True)
         parts = tuple(self.part(*pair, leads=not place) for place, pair in enumerate(pairs))
         return Branch(parts, compound.same, compound.delay_us)

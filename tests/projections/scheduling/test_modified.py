@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from domain.commands import ModifyJob
+from tests.projections.scheduling.policies import profile
 from tests.scenario import Scenario
 
 
@@ -42,3 +43,20 @@ def test_a_dependency_that_is_not_changed_keeps_its_parents(
     scenario.session()
     scenario.finish("A")
     assert ["B dispatched: h1*1"] == scenario.session()
+
+
+def test_other_default_tasks_of_a_profile_leave_a_waiting_compound_its_own(
+    scenario: Scenario,
+) -> None:
+    """
+    The counts of its members contradict them; that is found while the definition is folded, when
+    nothing may be refused any more.
+    """
+    profile(scenario, "app")
+    scenario.submit("A", resreq=("1*{} + 2*{}",), profile="app")
+    scenario.session()
+
+    profile(scenario, "app", tasks_min=1)
+
+    scenario.hosts("h1 slots=3")
+    assert ["A dispatched: h1*3"] == scenario.session()

@@ -32,7 +32,8 @@ def state_in_tables(cluster, job_id):
     """
     query = f"SELECT state FROM jobs WHERE job_id = '{job_id}'"
     done = cluster.run("audit", "sql", query, "--no-catch-up", "--json")
-    return json.loads(done.stdout)["state"] if done.stdout else None
+    rows = json.loads(done.stdout)["rows"] if done.stdout else []
+    return rows[0]["state"] if rows else None
 
 
 @pytest.fixture

@@ -220,7 +220,8 @@ class Watches(Moments):
         """
         Have a waiting job looked at whenever one of its parents changes its state.
         """
-        if job.spec.dependency is None or job.state in ENDED:
+        is_over = job.state in ENDED and not job.requeue_why
+        if job.spec.dependency is None or is_over:
             return
         for number in parents_of(job.spec.dependency):
             self.children.setdefault(number, {})[job.stream] = job

@@ -12,12 +12,13 @@ from domain.commands import (
     HoldJob,
     JobFinishedReport,
     ModifyJob,
+    RunJob,
     SetQueue,
     SubmitJob,
 )
 from domain.events.jobs import JobDispatched, JobEnded, JobPended, JobStartPromised
 from domain.events.session import ReasonSetChanged
-from domain.jobs import HostChoice, JobSpec
+from domain.jobs import ExitRules, HostChoice, JobSpec, WantedHost
 from domain.queues import QueueSpec
 from projections.scheduling.derived import derived
 from tests.builders import SECOND_US, a_host, some_settings
@@ -296,3 +297,24 @@ def test_a_replayed_core_drops_what_was_forgotten() -> None:
     cores.replay()
 
     assert derived(cores.state) == derived(cores.others["replayed"].state)
+
+
+def test_a_job_that_is_about_to_be_put_back_still_hears_of_its_parents() -> None:
+    """
+    Its program has ended, and the session that puts it back is to come: it is no ended job yet. It
+    was started by an operator, so its parent may be at work.
+    """
+    cores = cores_with("h1")
+    submit(cores)
+    submit(cores, dependency_text="done(1)", exits=ExitRules(requeue=(99,)))
+    cores.tell(RunJob(job_id="2", hosts=(WantedHost(host="h1"),)))
+    cores.session()
+    child = cores.jobs()[1]
+    cores.tell(JobFinishedReport(**cores.report_of(child), exit_code=99), "")
+
+    cores.restore()
+    assert derived(cores.state) == derived(cores.others["restored"].state)
+    cores.session()
+    finish(cores, 0)
+
+    assert [2] == [event.attempt for event in told(cores, JobDispatched)]

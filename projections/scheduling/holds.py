@@ -87,10 +87,13 @@ def note_left(state: State, job_id: str) -> None:
 
 def waits_to_be_ready(state: State, job: JobRecord) -> bool:
     """
-    Say whether the picker doesn't know a job, because it isn't ready or nobody has looked yet.
+    Say whether the picker doesn't know a job, because it isn't ready, nobody has looked yet, or an
+    operator wants it on certain hosts.
     """
     stream = job.stream
-    return stream in state.unready or stream in state.unchecked or stream in state.put_back
+    if stream in state.unready or stream in state.unchecked or stream in state.put_back:
+        return True
+    return bool(job.forced_on)
 
 
 def asks_anew(state: State, job: JobRecord) -> None:

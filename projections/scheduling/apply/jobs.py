@@ -505,11 +505,12 @@ def _reserve_anew(state: State, job: JobRecord) -> None:
 
 def moved(state: State, stamped: Stamped, event: JobMoved) -> None:
     """
-    Put a pending job at another place among its equals.
+    Put a pending job at another place among its equals; no picker knows one that an operator wants
+    on certain hosts.
     """
     job = state.stored.jobs[stamped.stream]
     job.place, job.beside = event.place, event.beside
-    if job.state is JobState.PEND and job.stream not in state.unready:
+    if job.state is JobState.PEND and job.stream not in state.unready and not job.forced_on:
         state.picker.on_job_update(job)
 
 

@@ -95,13 +95,17 @@ class Gathering:
         Returns:
             Why it waits: as before, or what was raised on the way.
         """
+        before = job.promise if job.stream in self._state.gatherers else None
         try:
             found = self._find(job)
+            if found != before:
+                # What it keeps from now on counts for its limits, and is no reason why it waits.
+                reasons = outcome.reasons()
+                outcome = outcome._replace(reasons=lambda: reasons)
         except InvariantBroken:
             raise
         except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
             return failed_outcome(failure)
-        before = job.promise if job.stream in self._state.gatherers else None
         if found != before:
             self._decide(job.stream, JobStartPromised(reservation=found))
         if self.tracer is not None:

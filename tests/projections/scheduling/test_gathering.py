@@ -12,6 +12,7 @@ from domain.queues import QueueSpec
 from projections.scheduling.core import Core
 from projections.scheduling.derived import derived
 from tests.builders import SECOND_US
+from tests.projections.scheduling.policies import limit
 from tests.scenario import Scenario
 
 
@@ -97,3 +98,24 @@ def test_a_queue_gathers_slots_or_resources() -> None:
     spec = QueueSpec(priority=1, slot_reserve_us=1, resource_reserve_us=1)
     with pytest.raises(Refused, match="slot_reserve_us"):
         Scenario().command(DefineQueue(queue="x", spec=spec))
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["fast", "plain"])
+def test_what_a_job_keeps_is_no_limit_to_itself(*, plain: bool) -> None:
+    """
+    It counts for the limit as soon as it is kept, but slots are what the job waits for.
+    """
+    scenario = Scenario(plain=plain)
+    keeps = QueueSpec(priority=50, slot_reserve_us=300 * SECOND_US)
+    scenario.command(DefineQueue(queue="par", spec=keeps))
+    scenario.hosts("h1 slots=3")
+    limit(scenario, "five", users="each all", slots=5)
+    scenario.jobs("BIG tasks=5 queue=par")
+
+    assert [
+        "BIG gathers h1*3 till 301: unknown",
+        "BIG pended: slots short on h1",
+    ] == scenario.session()
+    assert [] == scenario.session()
+    scenario.hosts("h2 slots=2")
+    assert ["BIG dispatched: h1*3 h2*2"] == scenario.session()

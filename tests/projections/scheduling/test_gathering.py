@@ -108,14 +108,15 @@ def test_what_a_job_keeps_is_no_limit_to_itself(*, plain: bool) -> None:
     scenario = Scenario(plain=plain)
     keeps = QueueSpec(priority=50, slot_reserve_us=300 * SECOND_US)
     scenario.command(DefineQueue(queue="par", spec=keeps))
-    scenario.hosts("h1 slots=3")
+    scenario.hosts("h1 slots=3", "h2 slots=2")
+    scenario.close("h2")
     limit(scenario, "five", users="each all", slots=5)
     scenario.jobs("BIG tasks=5 queue=par")
 
     assert [
         "BIG gathers h1*3 till 301: unknown",
-        "BIG pended: slots short on h1",
+        "BIG pended: HOST_DISABLED on h2; slots short on h1",
     ] == scenario.session()
     assert [] == scenario.session()
-    scenario.hosts("h2 slots=2")
+    scenario.open("h2")
     assert ["BIG dispatched: h1*3 h2*2"] == scenario.session()

@@ -18,6 +18,7 @@ from domain.events.jobs import JobDispatched
 from domain.ids import job_of_stream, job_stream
 from domain.reasons import PendReason
 from projections.scheduling.core import Core
+from projections.scheduling.forcing import place_forced
 from projections.scheduling.own_view import ground_of, is_as_all_see_it, relief_for
 from projections.scheduling.placement.eligible import Eligible, eligible_of
 from projections.scheduling.placement.ground import Ground
@@ -94,9 +95,10 @@ class Placement:
         hosts: (host, tasks) in the order in which they were claimed.
         allocator: Who found the place.
         alternative: Which alternative of the requirement was taken, 0 when there is only one.
+        is_forced: Whether an operator named these hosts.
         is_same: Whether the decision came out the same when it was taken again.
-        why: Why there; None when it came out otherwise, or the requirement has several parts, each
-            with hosts of its own.
+        why: Why there; None when it came out otherwise, an operator said so, or the requirement has
+            several parts, each with hosts of its own.
     """
 
     attempt: int
@@ -105,6 +107,7 @@ class Placement:
     hosts: tuple[tuple[str, int], ...]
     allocator: str
     alternative: int
+    is_forced: bool
     is_same: bool
     why: Why | None
 
@@ -125,8 +128,9 @@ def placement_at(ladder: Ladder, step: Iterator[Envelope] | list[Envelope]) -> P
     assert isinstance(event, JobDispatched)
     job = core.state.job(job_of_stream(decided.stream))
     hosts = tuple(core.state.host_names(event.allocation))
-    again, ground = _decide_again(core, job, event.ahead_of)
+    again, ground = _decide_again(core, job, event)
     is_same = again is not None and again.runs == event.allocation.runs
+    is_told = is_same and not event.is_forced
     return Placement(
         event.attempt,
         decided.position,
@@ -134,16 +138,22 @@ def placement_at(ladder: Ladder, step: Iterator[Envelope] | list[Envelope]) -> P
         hosts,
         event.allocation.allocator,
         event.allocation.alternative,
+        event.is_forced,
         is_same,
-        _why(core.state, job, ground, event.allocation) if is_same else None,
+        _why(core.state, job, ground, event.allocation) if is_told else None,
     )
 
 
-def _decide_again(core: Core, job: JobRecord, ahead_of: str) -> tuple[Allocation | None, Ground]:
-    state = core.state
+def _decide_again(
+    core: Core, job: JobRecord, event: JobDispatched
+) -> tuple[Allocation | None, Ground]:
+    state, ahead_of = core.state, event.ahead_of
     runner = PlacementRunner(state.capacity, core.plugins.allocators)
     request, chain = state.request_of(job), state.settings().allocators
-    if is_as_all_see_it(state, job):
+    if event.is_forced:
+        outcome = place_forced(state, runner, job)
+        ground = Ground(state.capacity)
+    elif is_as_all_see_it(state, job):
         outcome = runner.place(request, chain)
         ground = Ground(state.capacity)
     else:

@@ -414,6 +414,30 @@ def test_an_order_and_hosts_that_do_not_match_are_named(ask, tmp_path):
     ]
 
 
+def test_hosts_that_an_operator_named_are_told_as_such(ask, tmp_path):
+    """
+    Before the job starts there and afterwards: nothing chose them, and no queue keeps it back.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=1 mem_mb=900", "h2 slots=1")
+    scenario.submit("X", resreq=("rusage[mem=700]",))
+    scenario.session()
+    scenario.submit("A", resreq=("rusage[mem=400] select[slots>9]",))
+    scenario.run("A", "h1")
+    scenario.session()
+    waiting = written(scenario, tmp_path / "waiting")
+    scenario.start("X")
+    scenario.finish("X")
+    scenario.session()
+    started = written(scenario, tmp_path / "started")
+
+    shown = ask(waiting, scenario.ids["A"])
+    assert "Its place    before all others: an operator wants it on 1*h1\n" in shown
+    assert "Why there    an operator named these hosts\n" in ask(started, scenario.ids["A"])
+    placed = told(ask, started, scenario.ids["A"])["placed"]
+    assert (True, True, None) == (placed["is_forced"], placed["is_same"], placed["why"])
+
+
 def test_an_array_names_an_element_to_ask_about(ask, tmp_path):
     """
     Each of its elements waits for itself.

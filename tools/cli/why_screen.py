@@ -131,6 +131,10 @@ def _show_place(moment: Moment) -> None:
         say(f"Held back    by job {moment.told.blocker}: see xce why {moment.told.blocker}")
     if order is None:
         return
+    if order.place is None and moment.job is not None and moment.job.forced_on:
+        hosts = _hosts(tuple(each.text() for each in moment.job.forced_on))
+        say(f"Its place    before all others: an operator wants it on {hosts}")
+        return
     if order.place is None:
         say("Its place    none: it isn't tried as long as its queue takes no jobs")
         return
@@ -146,6 +150,9 @@ def _show_placement(placed: Placement) -> None:
         f"(position {placed.position})"
     )
     why = placed.why
+    if placed.is_forced and placed.is_same:
+        say("Why there    an operator named these hosts")
+        return
     if why is None:
         known = "each part of its requirement found hosts of its own"
         unknown = "not known: the policies of now would decide otherwise (xce replay verify)"

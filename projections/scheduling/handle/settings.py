@@ -36,10 +36,15 @@ from domain.ids import CLUSTER, SCHEDULER, queue_stream, resource_stream, worker
 from domain.queues import QueueSpec, check_queue
 from domain.resources import check_descriptor
 from domain.thresholds import check_thresholds
+from domain.units import show_duration
 from projections.scheduling.handle.answers import NewEvents
 from projections.scheduling.handle.requirements import checked, parsed, parsed_select
 from projections.scheduling.placement.runner import FRAMEWORK
 from projections.scheduling.state import State
+
+HUNG_AFTER_MIN_US: Final = 30_000_000
+"""From the first signal at a run limit to SIGKILL: before that a program only takes its time."""
+HUNG_HINT: Final = "A number without a unit means microseconds; an empty value turns it off."
 
 
 def start_scheduler(state: State, command: StartScheduler, actor: str) -> NewEvents:
@@ -79,6 +84,10 @@ def define_cluster(state: State, command: DefineCluster, actor: str) -> NewEvent
             raise Refused("allocators", f"must be of {', '.join(allocators)}", name)
     if settings.default_queue not in state.stored.queues and state.stored.queues:
         raise Refused("default_queue", "must name a queue that exists", settings.default_queue)
+    hung_after_us = settings.hung_after_us
+    if hung_after_us is not None and hung_after_us < HUNG_AFTER_MIN_US:
+        rule = "must be at least 30s, since the signals that end a job take so long"
+        raise Refused("hung_after_us", rule, show_duration(hung_after_us), HUNG_HINT)
     if state.stored.cluster == settings:
         return []
     return [(CLUSTER, ClusterDefined(settings=settings))]

@@ -15,6 +15,7 @@ from domain.commands import (
     RequeueJob,
     WorkerReport,
 )
+from domain.errors import Refused
 from domain.jobs import HostFault
 from projections.scheduling.core import Core
 from tests.builders import SECOND_US, some_settings
@@ -252,6 +253,21 @@ def test_the_setting_holds_for_kills_that_stand(*, plain: bool) -> None:
     scenario.command(DefineCluster(settings=some_settings(hung_after_us=90 * SECOND_US)))
 
     assert ["A ended: TERM_REMOVE_HUNG_JOB"] == scenario.session()
+
+
+@pytest.mark.parametrize("hung_after_us", [0, 60, 30 * SECOND_US - 1])
+def test_a_job_that_is_being_ended_does_not_hang_yet(hung_after_us: int) -> None:
+    """
+    Whoever means seconds or "off" would have every job given up that is killed, and its slots given
+    to others beside its program.
+    """
+    scenario = hung(plain=False)
+
+    with pytest.raises(Refused) as refused:
+        scenario.command(DefineCluster(settings=some_settings(hung_after_us=hung_after_us)))
+
+    assert "hung_after_us" == refused.value.field
+    scenario.command(DefineCluster(settings=some_settings(hung_after_us=30 * SECOND_US)))
 
 
 @EITHER_CORE

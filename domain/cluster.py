@@ -59,7 +59,7 @@ class ClusterSettings(Value):
         hung_after_us: So long after its worker was ordered to end it, or its host was lost, a job
             that still hasn't ended is ended without it (LSF's REMOVE_HUNG_JOBS_FOR); None for
             never. At least 30 s, which a job's signals take. Of lost hosts it matters where jobs
-            are kept.
+            are kept, and not before ``lost_grace_us``.
         names_mean_last_job: Whether a name in a dependency means its user's latest job of that
             name, and not all of them (LSF's JOB_DEP_LAST_SUB).
         user_priority_max: The highest priority that a user may give a job; one that names none has

@@ -82,7 +82,7 @@ class DefinedField:
 
     Args:
         name: With a dot where it lies in another.
-        shape: What kind of value it has: a key of the words above, number, enum or inside.
+        shape: What kind of value it has: a key of the words above, number or enum.
         words: The same for people, with the unit.
         default: As people would say it, "" for nothing.
         is_needed: Whether a new definition must have it.
@@ -131,7 +131,7 @@ def _words(name: str, shape: str, field: FieldInfo) -> str:
         return f"some of {' '.join(choices_of(field))}"
     if shape == "json":
         inner = model_inside(field)
-        return f"JSON: [{{{', '.join(inner.model_fields)}}}, ...]" if inner else "JSON"
+        return f"JSON: [{{{', '.join(inner.model_fields)}}}, ...]" if inner else _PLAIN_WORDS[shape]
     if shape != "number":
         return _PLAIN_WORDS[shape]
     end = next((words for end, words in _UNITS.items() if name.endswith(end)), None)

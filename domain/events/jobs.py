@@ -118,8 +118,8 @@ class JobStarted(Event):
 class JobCouldNotStart(Event):
     """
     Say that a worker tried to start an attempt and couldn't; the job has ended, unless a command
-    that runs before it failed: then it goes back to pending, and that host is avoided. With 99 such
-    a command says that there is no use in trying again. So it is when the host was at fault.
+    that runs before it failed, or the host was at fault: then it goes back to pending, and that
+    host is avoided. With 99 such a command says that there is no use in trying again.
 
     Args:
         why: What was wrong, in words.
@@ -235,7 +235,8 @@ class JobKillOrdered(Event):
 
 class JobEnded(Event):
     """
-    Decide that a job ends without a worker: killed while it was pending, lost, or ended by force.
+    Decide that a job ends without a worker: killed while it was pending, lost, hung, or ended by
+    force.
     """
 
     TYPE_CODE: ClassVar[str] = "job.ended"

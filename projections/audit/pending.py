@@ -68,7 +68,6 @@ class Shortage:
             f"{show(self.missing_milli)} short"
         )
 
-
     @property
     def is_of_what_is_free(self) -> bool:
         """

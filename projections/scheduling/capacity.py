@@ -265,7 +265,8 @@ class Capacity:
         """
         for run in allocation.runs:
             for amount in run.amounts:
-                self.resources.setdefault(amount.resource, ResourceColumn(self.hosts))
+                if amount.resource not in self.resources:
+                    self.resources[amount.resource] = ResourceColumn(self.hosts)
 
     def take(self, allocation: Allocation) -> None:
         """

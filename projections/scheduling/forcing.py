@@ -3,7 +3,8 @@ Start jobs on hosts that an operator named (LSF's brun).
 
 What is policy doesn't count: order, begin times and dependencies, queues that are inactive or shut,
 limits and quotas, selects, closed and locked hosts, free slots. What is a fact does: the hosts are
-reached, no exclusive job is on them, and the amounts and units that the job reserves are there.
+reached, no exclusive job is on them, nor any job where an exclusive one is to start, and the
+amounts and units that the job reserves are there.
 """
 
 from __future__ import annotations

@@ -46,15 +46,13 @@ class Watches(Moments):
     ``unchecked`` holds pending jobs whose readiness must be worked out; ``unready`` those that were
     found not to be ready; ``put_back`` those that a session took from a lost host: the next
     one considers them. ``run_windows_open`` says of each queue with run windows whether it is
-    inside them. ``timers`` is a heap of (moment, job number, index, stream): an entry may
-    be out of date, and is then passed over. ``kills``, ``requeues``, ``signals`` and ``demands``
-    hold jobs that the next session must end, put back, have signalled, stop or let go on;
-    ``forced`` pending ones that operators want started on certain hosts.
-    ``over_limit`` holds jobs whose use must be compared with their limits. ``victims`` are live
-    jobs that were stopped, or ordered to, for others; ``keepers`` pending ones for which hosts are
-    held. ``promised`` are the pending jobs with a backfill reservation; ``gatherers`` those for
-    which hosts are kept now; ``gave_up`` those that gave back what they had gathered, until a later
-    session.
+    inside them. ``kills``, ``requeues``, ``signals`` and ``demands`` hold jobs that the next
+    session must end, put back, have signalled, stop or let go on; ``forced`` pending ones that
+    operators want started on certain hosts. ``over_limit`` holds jobs whose use must be compared
+    with their limits. ``victims`` are live jobs that were stopped, or ordered to, for others;
+    ``keepers`` pending ones for which hosts are held. ``promised`` are the pending jobs with a
+    backfill reservation; ``gatherers`` those for which hosts are kept now; ``gave_up`` those that
+    gave back what they had gathered, until a later session.
     """
 
     def __init__(self, stored: StoredState, picker: JobPicker) -> None:

@@ -69,6 +69,9 @@ class Journal(Reader):
             DataError: An id, version or state is beyond its bounds.
         """
         columns = columns_of(rows) if len(rows) > 1 else None
+        if self._has_new_dictionary:
+            # Of an earlier commit: an error behind a commit would deny it.
+            self._learn_dictionaries()
 
         def insert(transaction: lmdb.Transaction) -> tuple[int, Head, Head]:
             found = self.environment.epoch(transaction)
@@ -88,8 +91,6 @@ class Journal(Reader):
         number, before, after = self.environment.write(insert)
         # Caches only learn what is committed.
         self._cached_head = (number, after)
-        if self._has_new_dictionary:
-            self._learn_dictionaries()
         return range(before.position + 1, after.position + 1)
 
     def _put_row(self, transaction: lmdb.Transaction, row: Row, head: Head, epoch: int) -> Head:

@@ -12,7 +12,7 @@ from typing import Any
 import lmdb
 import pytest
 
-from domain.errors import Corrupt
+from domain.errors import Corrupt, StoreUnavailable
 from store import dictionaries
 from store.archive import SEGMENT_EVENTS
 from store.backup import backup, compact
@@ -119,6 +119,26 @@ def test_a_log_is_asked_for_its_dictionary_by_the_first_commit_alone(
             log.append([event])
 
     assert 1 == len(asked)
+
+
+def test_no_error_behind_a_commit_denies_it(tmp_path: Path, monkeypatch) -> None:
+    """
+    The log looked for its new dictionary behind the commit that brought it: a failing read there
+    told that nothing had been recorded.
+    """
+
+    def failing(*_given: object) -> None:
+        raise StoreUnavailable("descriptors", "data.mdb", "none left")
+
+    first, second, *_ = job_events(1)
+    with EventLog.create(tmp_path / "new", log_id="the-log") as log:
+        with monkeypatch.context() as broken:
+            broken.setattr("store.embedded.reader.kept", failing)
+            assert 1 == log.append([first])
+            with pytest.raises(StoreUnavailable):
+                log.append([second])
+        assert 1 == log.head()
+        assert 2 == log.append([second])
 
 
 @pytest.mark.parametrize("content", [None, b"not this one"])

@@ -47,6 +47,7 @@ def test_an_array_and_some_of_its_elements_are_named_as_in_lsf(tmp_path: Path) -
         whole = live.ask("jobs", array)["jobs"]
         some = live.ask("jobs", f"{array}[5-99]", job)["jobs"]
         missing = live.run("jobs", f"{array}[50-99]")
+        absent = live.run("jobs", f"{array}[99-99]")
 
         assert [f"{array}[2]", f"{array}[3]"] == [one["job_id"] for one in killed["jobs"]]
         assert [f"{array}[{index}]" for index in range(1, 7)] == [one["job_id"] for one in whole]
@@ -55,6 +56,9 @@ def test_an_array_and_some_of_its_elements_are_named_as_in_lsf(tmp_path: Path) -
         # One job is told in full.
         assert "effective" in some[-1]
         assert (1, "JOB: must name a job") == (missing.returncode, missing.stderr[5:25])
+        assert (1, "") == (absent.returncode, absent.stdout)
+        assert f"{array}[99]" in absent.stderr
+        assert "Traceback" not in absent.stderr
         assert 2 == live.run("kill", f"{array}[3-1]").returncode
 
 

@@ -25,8 +25,9 @@ from tools.agent.protocol import (
 
 BATCH_MAX = 500
 OWNERS: dict[str, PreExecOf] = {"queue": "queue", "profile": "profile", "job": "job"}
-FAULTS: dict[str, HostFault] = {"memory": "memory", "host": "host"}
 """Whose text before a command can fail: the launcher's plain words as the scheduler knows them."""
+FAULTS: dict[str, HostFault] = {"memory": "memory", "host": "host"}
+"""What of a host can be at fault, likewise."""
 
 
 @dataclass(frozen=True, slots=True)

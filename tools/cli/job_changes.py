@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from domain.arrays import parse_started_max
 from domain.errors import Refused
 from tools.cli.client import Json
 from tools.cli.jobs import change_jobs
@@ -170,6 +169,8 @@ def changes_of(options: dict[str, Any]) -> Json:
         elif option == "priority":
             body["user_priority"] = value
         elif option == "name" and value.startswith("%"):
+            from domain.arrays import parse_started_max  # It loads pydantic.
+
             body["started_max"] = parse_started_max(value, value) or 0
         else:
             body[TAKEN_AWAY[option][0]] = value

@@ -135,8 +135,8 @@ def _rows(client: Client, job_id: str) -> list[Json]:
     Return the job of an id in full, or the elements of an array, all or those named.
     """
     ids = selected(client, job_id, whole_array=False)
-    if ids == [job_id]:
-        return [_one(client, job_id)]
+    if len(ids) == 1:
+        return [_one(client, ids[0])]
     number, _, _ = ids[0].partition("[")
     wanted = set(ids)
     answer = client.get("/v1/jobs", all=1, job=number)

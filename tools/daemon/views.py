@@ -237,9 +237,10 @@ class Filter:
         known = self.user in state.stored.users or any(
             self.user in group.members for group in state.stored.groups.values()
         )
-        if not self.user or known or _has_account(self.user):
+        if not self.user or known:
             return
-        if not any(job.spec.user == self.user for job in state.stored.jobs.values()):
+        has_jobs = any(job.spec.user == self.user for job in state.stored.jobs.values())
+        if not has_jobs and not _has_account(self.user):
             hint = None if self.everything else "With -a the whole log is looked through."
             rule = "must be a user with jobs, a definition or an account"
             raise NotFound("user", rule, self.user, hint)
@@ -262,7 +263,7 @@ def _numbers(job: JobRecord) -> set[int]:
 def _has_account(user: str) -> bool:
     try:
         pwd.getpwnam(user)
-    except KeyError:
+    except (KeyError, ValueError):  # None, or no name of an account at all.
         return False
     return True
 

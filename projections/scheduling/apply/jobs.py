@@ -432,9 +432,7 @@ def modified(state: State, stamped: Stamped, event: JobModified) -> None:
     array = state.stored.arrays[job.number]
     array.started_max = bound.started_max
     for stream in array.elements:
-        other = state.stored.jobs.get(stream)
-        if other is None:
-            continue  # It is forgotten.
+        other = state.stored.jobs[stream]
         if other is job:
             _change(state, stamped, job, event.spec)
         else:

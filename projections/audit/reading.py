@@ -157,8 +157,11 @@ class Reading:
         return heads, self._fetched(cursor)
 
     def _fetched(self, cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
+        # No `yield from`: when rows are given up, it would close the cursor, which fails once the
+        # connection is closed.
         with our_errors(self.path):
-            yield from cursor
+            for row in cursor:  # noqa: UP028
+                yield row
 
     def sql(self, query: str) -> tuple[tuple[str, ...], Iterable[tuple[Any, ...]]]:
         """
@@ -283,6 +286,7 @@ def _refusal(error: Exception) -> Refused:
 
 def _checked(cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
     try:
-        yield from cursor
+        for row in cursor:  # noqa: UP028 - as in `_fetched`
+            yield row
     except sqlite3.Error as error:
         raise _refusal(error) from None

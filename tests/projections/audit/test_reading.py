@@ -165,3 +165,16 @@ def _refuse(problems: list[str]) -> None:
     """
     if problems:
         raise Corrupt("structure", None, "ok", problems[0])
+
+
+@pytest.mark.parametrize("ask", [Reading.table, Reading.sql])
+def test_rows_that_nobody_reads_to_their_end_are_given_up_quietly(reading: Reading, ask) -> None:
+    """
+    As when what reads a pipe ends first: the connection is closed before the rows are dropped.
+    """
+    _, rows = ask(reading, "SELECT * FROM events")
+    begun = iter(rows)
+    next(begun)
+    reading.close()
+
+    begun.close()

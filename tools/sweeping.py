@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DASK_TIMEOUT_S: Final = 20
 PREFIX: Final = "xce-sweep-"
 FIGURES: Final = (
-    "hosts", "slots", "jobs", "never_placed", "mean_wait_s", "mean_bounded_slowdown",
+    "hosts", "slots", "jobs", "left_out", "never_placed", "mean_wait_s", "mean_bounded_slowdown",
     "utilisation", "makespan_s", "sessions", "events",
 )  # fmt: skip
 _address = re.compile(r"([a-z]+://)?[^\s:/]+:[0-9]{1,5}")

@@ -21,6 +21,7 @@ ESTIMATES = "--estimates"
 LOAD = "--load"
 HOW_ESTIMATES = "One of: requested, at-least-run, exact, times:F, random:F (F from 1 to 1000)."
 PLAIN_ESTIMATES = ("requested", "at-least-run", "exact")
+ESTIMATES_DEFAULT = "at-least-run"
 _factor = re.compile(r"(times|random):([0-9]{1,4}(?:\.[0-9]{1,3})?)")
 _MASK = 2**64 - 1
 FACTOR_MAX = 1000

@@ -97,6 +97,50 @@ def test_the_table_shows_what_varies(place, capsys):
     assert 2 == len(rows)
 
 
+# The job runs longer than it asked for, so that what is told of run times matters to easy.
+LATE = """\
+; MaxNodes: 1
+; MaxProcs: 4
+1 0 -1 300 3 -1 -1 3 10 -1 1 1 1 1 1 1 -1 -1
+2 1 -1 50 4 -1 -1 4 60 -1 1 2 1 1 1 1 -1 -1
+3 2 -1 100 1 -1 -1 1 100 -1 1 3 1 1 1 1 -1 -1
+4 3 -1 -1 1 -1 -1 1 100 -1 0 3 1 1 1 1 -1 -1
+"""
+
+
+def test_without_options_a_trial_is_what_simulate_gives_without_them(place, capsys):
+    """
+    One request has one answer: both tell the scheduler of run times by the same rule.
+    """
+    (place / "late.swf").write_text(LATE)
+    assert 0 == run(["replay", "sweep", "late.swf", "--picker", "easy", "--jobs", "1", "--json"])
+    swept_row = json.loads(capsys.readouterr().out)["trials"][0]
+    assert 0 == run(["simulate", "late.swf", "--picker", "easy", "--json"])
+    alone = json.loads(capsys.readouterr().out)
+    assert 0 == run(["simulate", "late.swf", "--picker", "easy", "--estimates", "requested",
+                     "--json"])  # fmt: skip
+    requested = json.loads(capsys.readouterr().out)
+
+    assert "at-least-run" == swept_row["estimates"]
+    assert alone["mean_wait_s"] == swept_row["mean_wait_s"] != requested["mean_wait_s"]
+    assert alone["left_out"] == swept_row["left_out"]
+
+
+def test_what_is_left_out_is_counted_and_named(place, capsys):
+    """
+    Figures of different jobs side by side mislead who isn't told.
+    """
+    (place / "late.swf").write_text(LATE)
+    assert 0 == run(["replay", "sweep", "late.swf", "--cluster", "1x3,1x4", "--jobs", "1"])
+    head, first, second, *told = capsys.readouterr().out.splitlines()
+
+    assert head.endswith("LEFT OUT")
+    assert ["2", "1"] == [row.split()[-1] for row in (first, second)]
+    assert ["run time < 0 1", "larger than the cluster 0 to 1"] == [
+        " ".join(line.removeprefix("  left out, ").split()) for line in told
+    ]
+
+
 @pytest.mark.parametrize(
     "bad",
     [

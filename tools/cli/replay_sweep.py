@@ -44,7 +44,8 @@ With --logs DIR: xce replay diff DIR/0001 DIR/0002.
 @click.option("--load", "loads", multiple=True, metavar="FACTOR,...",
               help="Divide the times between submissions by this.")
 @click.option("--estimates", "estimates", multiple=True, metavar="RULE,...",
-              help="What the scheduler is told of run times, as xce simulate takes it.")
+              help="What the scheduler is told of run times, as xce simulate takes it; "
+                   "at-least-run when none is named.")
 @click.option("--seed", "seeds", multiple=True, metavar="NUMBER,...", help="Where chance begins.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE,...",
               help="Values of queue.NAME.FIELD, queue.FIELD or cluster.FIELD; again for more keys.")
@@ -68,13 +69,14 @@ def sweep(  # noqa: PLR0913 - each is an option of the command
     """
     Run a workload with every combination of settings, over the cores or on a Dask cluster.
     """
+    from replay.workloads.adjusting import ESTIMATES_DEFAULT
     from tools.sweeping import Choices, check_trials, run_here, run_on_dask
 
     choices = Choices(
         pickers=tuple(split(pickers)) or ("builtin_fcfs",),
         clusters=tuple(split(clusters)) or (None,),
         loads=tuple(split(loads)) or ("1",),
-        estimates=tuple(split(estimates)) or (None,),
+        estimates=tuple(split(estimates)) or (ESTIMATES_DEFAULT,),
         seeds=tuple(map(_seed, split(seeds))) or (None,),
         settings=tuple(map(setting_values, settings)),
     )
@@ -149,18 +151,33 @@ def _show(rows: list[dict[str, Any]]) -> None:
     """
     Print one table: the settings that differ, and the figures.
     """
-    known = {"trial", "log", "hosts", "slots", "never_placed", "sessions", "events",
+    known = {"trial", "log", "hosts", "slots", "never_placed", "left_out", "sessions", "events",
              *(name for _, name in SHOWN)}  # fmt: skip
     names = [name for name in rows[0] if name not in known]
     varied = [name for name in names if len({str(row[name]) for row in rows}) > 1]
-    heads = ("TRIAL", *(name.upper() for name in varied), *(head for head, _ in SHOWN))
+    totals = [sum(row["left_out"].values()) for row in rows]
+    some = any(totals)
+    heads = ("TRIAL", *(name.upper() for name in varied), *(head for head, _ in SHOWN),
+             *(("LEFT OUT",) if some else ()))  # fmt: skip
     cells = [
-        (row["trial"], *(row[name] for name in varied), *(row[name] for _, name in SHOWN))
-        for row in rows
-    ]
+        (row["trial"], *(row[name] for name in varied), *(row[name] for _, name in SHOWN),
+         *((f"{total:,}",) if some else ()))
+        for row, total in zip(rows, totals, strict=True)
+    ]  # fmt: skip
     table(heads, cells, numbers="TRIAL JOBS SLOWDOWN UTILISATION")
+    _show_left_out(rows)
     unplaced = sum(int(row["never_placed"]) for row in rows)
     if unplaced:
         say(f"In all {counted(unplaced, 'job')} never placed, and not in these figures.")
 
 
+def _show_left_out(rows: list[dict[str, Any]]) -> None:
+    """
+    Print how many jobs each rule left out of a trial: the fewest and the most of all trials.
+    """
+    for name in dict.fromkeys(name for row in rows for name in row["left_out"]):
+        counts = [int(row["left_out"].get(name, 0)) for row in rows]
+        fewest, most = min(counts), max(counts)
+        if most:
+            shown = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
+            say(f"  left out, {name:<24} {shown:>14}")

@@ -26,7 +26,7 @@ from domain.units import (
     parse_duration_us,
     parse_memory_milli,
     parse_milli,
-    show_duration,
+    show_by_name,
     show_memory,
     show_milli,
 )
@@ -211,7 +211,7 @@ def show_value(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return _show_number(name, value)
+        return show_by_name(name, value)
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, NameList):
@@ -236,12 +236,6 @@ def _show_many(values: tuple[Any, ...]) -> str:
     if isinstance(first, Value):
         return json.dumps([each.model_dump(mode="json") for each in values])
     return " ".join(show_value("", each) for each in values)
-
-
-def _show_number(name: str, value: int) -> str:
-    if name.endswith("_us") and value:
-        return show_duration(value)
-    return show_memory(value * MILLI) if name.endswith("_kib") and value else str(value)
 
 
 def show_amount(amount: LimitAmount) -> str:

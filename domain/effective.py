@@ -19,6 +19,7 @@ from domain.resources import BUILT_IN_ONLY, Catalogue
 from domain.resreq.merge import Mark, QueueResreq, effective_requirement
 from domain.resreq.syntax import EMPTY, Requirement
 from domain.resreq.tasks import TaskRange, task_range
+from domain.units import show_by_name, show_duration
 
 T = TypeVar("T")
 
@@ -295,12 +296,13 @@ def check_ceilings(effective: JobSpec, queue: QueueSpec) -> None:
     """
     longest = queue.run_limit_max_us
     if longest is not None and (effective.run_limit_us or 0) > longest:
-        rule = f"must be at most the queue's {longest}"
-        raise Refused("run_limit_us", rule, effective.run_limit_us)
+        rule = f"must be at most the queue's {show_duration(longest)}"
+        raise Refused("run_limit_us", rule, show_duration(effective.run_limit_us or 0))
     if effective.is_exclusive and not queue.allows_exclusive:
         raise Refused("is_exclusive", "isn't allowed in this queue", effective.queue)
     most = queue.job_limits_max or NO_LIMITS
     for name in JobLimits.model_fields:
         ceiling, value = getattr(most, name), getattr(effective.limits or NO_LIMITS, name)
         if ceiling is not None and value is not None and value > ceiling:
-            raise Refused(f"limits.{name}", f"must be at most the queue's {ceiling}", value)
+            rule = f"must be at most the queue's {show_by_name(name, ceiling)}"
+            raise Refused(f"limits.{name}", rule, show_by_name(name, value))

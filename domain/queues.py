@@ -20,6 +20,7 @@ from domain.preemption import OnPreempt, PreemptPolicy
 from domain.resreq.merge import ReservationRange
 from domain.resreq.syntax import Requirement
 from domain.thresholds import LoadThreshold
+from domain.units import show_duration
 from domain.windows import Windows
 
 QUEUE_PRIORITY_MAX = 1_000_000
@@ -225,5 +226,6 @@ def check_queue(queue: QueueSpec) -> QueueSpec:
         check_fairshare(queue.fairshare)
     longest, usual = queue.run_limit_max_us, queue.run_limit_default_us
     if longest is not None and usual is not None and usual > longest:
-        raise Refused("run_limit_default_us", "must not be above run_limit_max_us", usual)
+        rule = f"must not be above run_limit_max_us, {show_duration(longest)}"
+        raise Refused("run_limit_default_us", rule, show_duration(usual))
     return queue

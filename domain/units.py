@@ -206,6 +206,15 @@ def show_duration(duration_us: int) -> str:
     return f"{whole}.{rest:06d}".rstrip("0") + "s"
 
 
+def show_by_name(name: str, value: int) -> str:
+    """
+    Return a number as people would say it, in the unit that ends the name of its field.
+    """
+    if name.endswith("_us") and value:
+        return show_duration(value)
+    return show_memory(value * MILLI) if name.endswith("_kib") and value else str(value)
+
+
 def parse_run_limit_us(text: str, *, field: str = "run_limit") -> int:
     """
     Return a limit written as LSF's ``[hours:]minutes``, or as a duration with h, m or s.

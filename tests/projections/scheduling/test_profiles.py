@@ -279,6 +279,27 @@ def test_a_queue_that_contradicts_itself_is_refused(
         queue(scenario, **fields)
 
 
+def test_bounds_are_told_in_the_units_that_people_type(scenario: Scenario) -> None:
+    """
+    Nobody typed microseconds or KiB, and a refusal that names no bound helps nobody.
+    """
+    hour = 3_600 * SECOND_US
+    with pytest.raises(Refused, match=r"must not be above run_limit_max_us, 1h \(given: '2h'\)"):
+        queue(scenario, run_limit_max_us=hour, run_limit_default_us=2 * hour)
+    most = JobLimits(memory_kib=512_000, cpu_us=90 * SECOND_US, processes=5)
+    queue(scenario, run_limit_max_us=hour, job_limits_max=most)
+
+    with pytest.raises(Refused, match=r"must be at most the queue's 1h \(given: '2h'\)"):
+        scenario.submit("A", run_limit_us=2 * hour)
+    for over, words in (
+        (JobLimits(memory_kib=2 << 20), r"queue's 500MB \(given: '2GB'\)"),
+        (JobLimits(cpu_us=hour), r"queue's 90s \(given: '1h'\)"),
+        (JobLimits(processes=6), r"queue's 5 \(given: '6'\)"),
+    ):
+        with pytest.raises(Refused, match=words):
+            scenario.submit("A", limits=over)
+
+
 def test_exclusive_jobs_need_a_queue_that_allows_them(scenario: Scenario) -> None:
     """
     LSF's EXCLUSIVE.

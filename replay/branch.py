@@ -23,11 +23,13 @@ from domain.event import Event
 from domain.events.jobs import (
     JobDispatched,
     JobKillOrdered,
+    JobPended,
     JobResumeOrdered,
     JobSignalOrdered,
     JobSuspendOrdered,
 )
 from domain.events.log import LogBranched
+from domain.events.session import ReasonSetChanged, SessionHeld
 from domain.ids import LOG
 from projections.scheduling.core import Core
 from projections.scheduling.plugins import Plugins
@@ -49,6 +51,8 @@ from replay.simulation_settings import CODE_VERSION
 
 COMMIT_EVENTS: Final = 8_192
 HOLDER: Final = "branch"
+EXPLAINING: Final = (SessionHeld, ReasonSetChanged, JobPended)
+"""Decisions that do nothing to a job or a host, but say why one waits, and number sessions."""
 DROP: Final = "--drop-event"
 INPUTS_LOOKED_FOR: Final = 1_000
 """So many events behind one that can't be left out are looked at for one that can."""
@@ -72,7 +76,8 @@ class BranchResult:
         events: Its last position.
         sessions: Sessions of the branch that decided something.
         differs_at: The parent's position of the first decision that is different, None when the
-            branch is the parent again; with ``differs`` in words.
+            branch is the parent again; with ``differs`` in words. With a change it is one about
+            jobs, not about why they wait.
         run_time_unknown: Attempts whose run time isn't known from the parent.
         without_end: Attempts among them that run to the end of the branch.
         not_taken: The first inputs that weren't taken; ``not_taken_count`` has all.
@@ -381,18 +386,28 @@ class Branch:
     def _compare(self, made: list[Stamped], there: list[Envelope]) -> None:
         """
         Note the first decision that isn't the parent's; what comes after its end is no difference.
+
+        A changed branch has other figures of hosts than its parent (what was measured isn't carried
+        over), and they stand in the reasons why jobs wait: there, what explains isn't compared.
         """
         if not there and self._recorded.next is None:
             return
+        if self._inputs.has_left:
+            made = [one for one in made if not isinstance(one.event, EXPLAINING)]
+            there = [one for one in there if not isinstance(one.event, EXPLAINING)]
         for old, new in zip(there, made, strict=False):
             if _decision(old) != _decision(new):
-                self._note_difference(old.position, f"{_words(old)} became {_words(new)}")
+                became = _words(new)
+                if became == _words(old):
+                    became = "the same with other values"
+                self._note_difference(old.position, f"{_words(old)} became {became}")
                 return
         if len(made) > len(there):
             position = there[-1].position if there else self._last_position()
-            self._note_difference(position, f"{_words(made[-1])} is new")
+            self._note_difference(position, f"{_words(made[len(there)])} is new")
         elif len(there) > len(made):
-            self._note_difference(there[len(made)].position, f"{_words(there[-1])} is missing")
+            missing = there[len(made)]
+            self._note_difference(missing.position, f"{_words(missing)} is missing")
 
     def _last_position(self) -> int:
         """

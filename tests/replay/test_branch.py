@@ -10,6 +10,7 @@ import json
 
 import pytest
 
+from domain.amounts import Amount
 from domain.commands import (
     DefineQueue,
     KillJob,
@@ -21,6 +22,7 @@ from domain.commands import (
     StopJob,
     SubmitJob,
     SwitchJob,
+    WorkerReport,
 )
 from domain.errors import Refused
 from domain.events.jobs import (
@@ -35,6 +37,7 @@ from domain.events.jobs import (
 )
 from domain.events.log import LogBranched
 from domain.events.queues import QueueDefined
+from domain.events.session import ReasonSetChanged
 from domain.events.workers import WorkerCameBack, WorkerJoined, WorkerOrderDone
 from domain.ids import job_stream
 from domain.queues import QueueSpec
@@ -45,7 +48,7 @@ from replay.branch_changes import Changes, parse_hosts, parse_setting, read_inpu
 from replay.check import check
 from replay.verify import verify
 from store.log import EventLog
-from tests.builders import a_job, some_settings
+from tests.builders import MB_MILLI, a_job, some_settings
 from tests.replay.logs import ListLog
 from tests.scenario import Scenario
 
@@ -258,6 +261,35 @@ def test_a_queue_of_higher_priority_goes_first_and_jobs_run_as_long_as_they_did(
     assert 0 == result.run_time_unknown
     assert verify(child).is_same
     assert check(child, sample_events=1).is_good
+
+
+def test_another_figure_in_a_reason_is_no_decision_that_differs():
+    """
+    A changed branch doesn't carry over what hosts measured; that is no consequence of the change.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2 mem_mb=100")
+    scenario.queue("night", priority=10)
+    scenario.jobs("A tasks=1 mem_mb=60")
+    scenario.session()
+    scenario.start("A")
+    scenario.pass_time(5)
+    load = (Amount(resource="mem", milli=10 * MB_MILLI),)
+    scenario.command(WorkerReport(worker="h1", incarnation=1, load=load), actor="")
+    scenario.submit("B", resreq=("rusage[mem=80]",))
+    scenario.session()
+    scenario.pass_time(5)
+    scenario.finish("A")
+    scenario.session()
+    parent = ListLog(scenario.log)
+    changes = Changes(settings=(parse_setting("queue.night.priority=11"),))
+
+    child, result = branched(parent, parent.where(JobStarted), changes=changes)
+
+    told = [[one.event for one in log.events if isinstance(one.event, ReasonSetChanged)]
+            for log in (parent, child)]  # fmt: skip
+    assert told[0] != told[1]
+    assert (None, "") == (result.differs_at, result.differs)
 
 
 def test_added_hosts_take_jobs_at_once(busy):

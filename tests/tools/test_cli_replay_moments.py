@@ -172,6 +172,37 @@ def test_branch_and_diff_tell_two_futures_apart(capfd, log, tmp_path):
         assert child.log_id == told["log_id"] != own.log_id
 
 
+def test_branch_and_diff_say_what_they_mean(capfd, log, tmp_path):
+    """
+    Why another position than the one asked for is branched at, what isn't compared, and which
+    number is a job.
+    """
+    inside = run_json(capfd, "bisect", log, "job(1).state = RUN")["event"]["position"] - 1
+    same, other = tmp_path / "same", tmp_path / "other"
+    told = run(capfd, "branch", log, "--at", inside, "--log", same)
+    assert f"position {inside} lies inside a step; this is the boundary before it\n" in told
+    assert "isn't compared" not in told
+    told = run(capfd, "branch", log, "--at", "end", "--log", other, "--add-hosts", "1x2")
+    assert "inside a step" not in told
+    assert "Why jobs wait isn't compared" in told
+
+    early = tmp_path / "early"
+    run(capfd, "branch", log, "--at", inside, "--log", early, "--until", "@50")
+    told = run(capfd, "diff", log, early, status=1)
+    assert "started in A only: jobs 2, 3\n" in told
+    assert ["JOBS", "A", "JOBS", "B"] == told.splitlines()[0].split()[1:5]
+
+
+def test_bisect_tells_an_event_once(capfd, log):
+    """
+    A step of one event is that event; only a longer one is shown as a whole.
+    """
+    told = run(capfd, "bisect", log, "job(1) != none")
+    assert "The whole step:" not in told
+    assert 1 == told.count("job.submitted")
+    assert "The whole step:" in run(capfd, "bisect", log, "job(1).state = RUN")
+
+
 def test_a_refused_branch_leaves_nothing_behind(capfd, log, tmp_path):
     """
     A mistake in an option is found before the new log is begun.

@@ -108,7 +108,7 @@ def branch(  # noqa: PLR0913 - options of one command
     if as_json:
         say_json({**asdict(result), "changes": changes.texts(), "log": str(place)})
     else:
-        _show(result, changes, log, place)
+        _show(result, changes, log, place, asked=position)
 
 
 def _hosts(ladder: Ladder, position: int, texts: tuple[str, ...]) -> tuple[JoinWorker, ...]:
@@ -125,11 +125,15 @@ def _hosts(ladder: Ladder, position: int, texts: tuple[str, ...]) -> tuple[JoinW
     return tuple(found)
 
 
-def _show(result: BranchResult, changes: Changes, log: Path, place: Path) -> None:
+def _show(
+    result: BranchResult, changes: Changes, log: Path, place: Path, *, asked: int
+) -> None:
     from replay.moments import show_utc
 
     say(f"Branched from {result.parent_log_id} at position {result.parent_position}; "
         f"log id {result.log_id}")
+    if asked != result.parent_position:
+        say(f"  position {asked} lies inside a step; this is the boundary before it")
     for text in changes.texts():
         say(f"  {text}")
     say(f"{counted(result.events, 'event')} with {counted(result.sessions, 'session')} of its own; "
@@ -139,6 +143,9 @@ def _show(result: BranchResult, changes: Changes, log: Path, place: Path) -> Non
     else:
         say(f"The first decision that differs: position {result.differs_at} of the parent, "
             f"{result.differs}")
+    if changes:
+        say("Why jobs wait isn't compared: memory and load that were measured in the parent aren't "
+            "carried into a changed branch.")
     if result.run_time_unknown:
         say(f"{counted(result.run_time_unknown, 'run time')} not known from the log; "
             f"{result.without_end:,} of them without an estimate: those jobs don't end")
@@ -241,7 +248,8 @@ def _show_comparison(found: Comparison, kinds: set[str]) -> None:
     ):
         if ids:
             more = f" and {len(ids) - IDS_SHOWN:,} more" if len(ids) > IDS_SHOWN else ""
-            say(f"{words}: {', '.join(ids[:IDS_SHOWN])}{more}")
+            named = "job" if len(ids) == 1 else "jobs"
+            say(f"{words}: {named} {', '.join(ids[:IDS_SHOWN])}{more}")
 
 
 def _show_groups(kind: str, groups: list[Group]) -> None:
@@ -254,7 +262,8 @@ def _show_groups(kind: str, groups: list[Group]) -> None:
             *(_decimal(side.mean_bounded_slowdown, 1, 2) for side in sides),
             *(_decimal(side.utilisation, 1, 4) for side in sides),
         ))  # fmt: skip
-    heads = (kind.upper(), "JOBS A", "B", "WAIT A (s)", "B ", "SLOWDOWN A", " B", "UTIL A", " B ")
+    heads = (kind.upper(), "JOBS A", "JOBS B", "WAIT A (s)", "WAIT B (s)", "SLOWDOWN A",
+             "SLOWDOWN B", "UTIL A", "UTIL B")  # fmt: skip
     table_of(heads, rows)
 
 

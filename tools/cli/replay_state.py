@@ -401,7 +401,8 @@ def _show_hit(hit: Hit) -> None:
     for words, events in (
         ("Earlier events of what it names:", hit.before),
         ("Came in since the session before:", hit.inputs),
-        ("The whole step:", hit.step),
+        # A step of that event alone was told above.
+        ("The whole step:", () if hit.step == (hit.event,) else hit.step),
     ):
         if events:
             say(words)

@@ -4,6 +4,7 @@ What is said of a queue's definition that counts for nothing, and the help about
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 
@@ -116,6 +117,53 @@ def test_help_of_define_lists_every_field_of_the_kind(kind):
     other = next(each for each in MODELS if each != kind)
     assert f"xce define {kind} " in done.output
     assert f"xce define {other} " not in done.output
+
+
+@pytest.mark.parametrize("command", ["define", "remove"])
+def test_what_may_stand_for_a_missing_argument_is_told_in_one_line(capfd, command):
+    """
+    The line ends between the choices were shown as backslashes.
+    """
+    status = main.run([command])
+
+    told = capfd.readouterr().err
+    assert (2, 1) == (status, told.count("\n"))
+    assert "Choose from: queue, " in told
+    assert "\\" not in told
+
+
+def test_the_list_of_commands_says_of_replay_what_its_own_help_says():
+    """
+    Checking is the least of what it does; who looks for the rest reads the list.
+    """
+    told = CliRunner().invoke(main.cli, ["replay", "--help"], prog_name="xce").output
+
+    assert "Look at any moment of a log, " in told
+    assert main.COMMANDS["replay"].summary.startswith("Look at any moment of a log, ")
+
+
+def _examples_of(kind):
+    told = CliRunner().invoke(main.cli, ["define", kind, "--help"], prog_name="xce").output
+    lines = told.partition("\nExamples:\n")[2].splitlines()
+    return [shlex.split(line, comments=True)[1:] for line in lines]
+
+
+@pytest.mark.slow
+def test_every_example_in_the_help_of_define_does_as_printed(tmp_path):
+    """
+    Examples are typed as they stand, on a cluster where nothing is defined yet.
+    """
+    with harness.cluster(tmp_path, "--workers", "1", "--slots", "2") as live:
+        worker = live.begin("worker", "--name", "alpha", "--slots", "2")
+        try:
+            harness.wait_until(lambda: "alpha" in live.run("hosts", "alpha").stdout)
+            done = [live.run(*typed) for kind in MODELS for typed in _examples_of(kind)]
+        finally:
+            worker.terminate()
+            worker.communicate()
+
+    assert len(done) >= len(MODELS)
+    assert [] == [(one.args, one.stderr) for one in done if one.returncode]
 
 
 @pytest.mark.slow

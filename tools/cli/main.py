@@ -62,7 +62,9 @@ COMMANDS = {
     ),
     "scheduler": Entry("tools.cli.scheduler:scheduler", "Record the running scheduler."),
     "simulate": Entry("tools.cli.simulate:simulate", "Run a recorded workload on a model cluster."),
-    "replay": Entry("tools.cli.replay:replay", "Check the decisions of a recorded log."),
+    "replay": Entry(
+        "tools.cli.replay:replay", "Look at any moment of a log, check it, try other futures."
+    ),
     "audit": Entry("tools.cli.audit:audit_group", "Ask what happened, in plain tables and words."),
     "log": Entry("tools.cli.log:log_group", "Look at an event log, and verify it."),
     "snapshot": Entry("tools.cli.log:snapshot_group", "Look at the snapshots of a log."),
@@ -202,7 +204,11 @@ def _usage(error: click.ClickException) -> int:
         error.show()
         return 2
     where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "xce"
-    message = escape(error.format_message())
+    message = error.format_message()
+    if isinstance(error, click.MissingParameter):
+        # What may stand there is listed over several lines; nothing of it was typed.
+        message = " ".join(message.split())
+    message = escape(message)
     click.echo(f"xce: {message} See {where} --help.", err=True)
     return 2
 

@@ -40,10 +40,10 @@ K = Kind
 RULES: Final[dict[tuple[str, str], Kind]] = {
     ("ClusterSettings", "default_project"): K.PROJECT,
     ("CommandRefused", "subject"): K.WORDS,
-    ("CommandRefused", "rule"): K.MIXED,
+    ("CommandRefused", "rule"): K.WORDS,
     ("CommandRefused", "value"): K.DROPPED,
     ("AccessDenied", "subject"): K.WORDS,
-    ("AccessDenied", "rule"): K.MIXED,
+    ("AccessDenied", "rule"): K.WORDS,
     ("AccessDenied", "value"): K.DROPPED,
     ("Condition", "message"): K.DROPPED,
     ("Document", "text"): K.MIXED,

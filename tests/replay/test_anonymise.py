@@ -20,7 +20,9 @@ from domain.commands.policies import (
     DefineProject,
     DefineUser,
 )
+from domain.errors import Refused
 from domain.event import event_classes
+from domain.events.refusals import CommandRefused
 from domain.fairshare import Fairshare, ShareNode
 from domain.groups import GroupSpec
 from domain.jobs import EnvironmentVariable, JobSpec, Program
@@ -171,6 +173,35 @@ def test_the_same_name_is_the_same_alias_everywhere(told, tmp_path):
     assert jobs[0].name == jobs[1].name != jobs[2].name
     assert jobs[0].program.argv == jobs[2].program.argv != jobs[1].program.argv
     assert f"of {jobs[0].user}" in file.read_text()
+
+
+def test_words_that_a_refusal_quotes_are_left_out(tmp_path):
+    """
+    What was typed may be anybody's secret, and no decision looks at it: which command and which
+    field stay.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=4")
+    spec = JobSpec(
+        user="zora", queue="normal", resreq=("select[moonshot>3]",), program=Program(argv=("true",))
+    )
+    with pytest.raises(Refused) as refused:
+        scenario.command(SubmitJob(spec=spec), actor="zora")
+    said = {name: str(refused.value.fields()[name]) for name in ("field", "rule", "value")}
+    event = CommandRefused(command="SubmitJob", **said)
+    scenario.log += scenario.core.take(
+        [("refusals", event)], actor="zora", cause="", now_us=scenario.now_us
+    )
+    with EventLog.create(tmp_path / "log") as log:
+        log.append(scenario.log)
+    file = anonymised(tmp_path / "log", tmp_path / "closed.jsonl")
+
+    assert "moonshot" in event.rule
+    assert "moonshot" not in file.read_text()
+    with Recording(file) as recording:
+        (left,) = (one.event for one in recording.read() if one.event.TYPE_CODE == event.TYPE_CODE)
+    assert ("SubmitJob", "resreq") == (left.command, left.field)
+    assert verified(file).is_same
 
 
 def test_aliases_keep_the_order_of_names_and_what_lists_mean():

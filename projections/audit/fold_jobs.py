@@ -140,12 +140,12 @@ def requeue_requested(state: FoldState, e: Envelope, event: JobRequeueRequested)
 
 def held(state: FoldState, e: Envelope, event: JobHeld) -> None:
     """
-    Keep a job back.
+    Keep a job back; an administrator also takes over what its user has held.
     """
     del event
     job = found(state, e)
-    if job is not None and happen(state, job, e, "held"):
-        begin_wait(state, job, e, "held")
+    if job is not None and (job.row.state == "PSUSP" or happen(state, job, e, "held")):
+        begin_wait(state, job, e, "held" if e.actor == job.row.user else "held by other")
 
 
 def hold_lifted(state: FoldState, e: Envelope, event: JobHoldLifted) -> None:

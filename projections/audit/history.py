@@ -312,7 +312,8 @@ def _reason_lines(teller: Teller, job_id: str) -> list[Line]:
     rows = teller.reading.rows(
         "SELECT r.*, e.type, e.cause FROM pend_reasons r JOIN events e ON e.position = "
         "r.from_position "
-        "WHERE r.job_id = ? AND r.code NOT IN ('JOB_NEW', 'USER_STOP') ORDER BY r.from_position",
+        "WHERE r.job_id = ? AND r.code NOT IN ('JOB_NEW', 'USER_STOP', 'ADMIN_STOP') "
+        "ORDER BY r.from_position",
         (job_id,),
     )
     lines = []

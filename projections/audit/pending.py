@@ -202,7 +202,7 @@ def why_at(reading: Reading, job_id: str, position: int | None = None) -> Why:
 
 def _verdict(state: str, wait: Row | None) -> str:
     if wait is not None:
-        if wait["code"] == "USER_STOP":
+        if wait["code"] in ("USER_STOP", "ADMIN_STOP"):
             return "held"
         return "never" if wait["never"] else "waits"
     if state in ("DONE", "EXIT"):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import domain.events  # noqa: F401 - defining the events fills the registry
 from domain.event import event_classes
+from domain.reasons import TEXTS, ReasonCode
 from projections.audit.schema import View
 
 FOREVER = 9223372036854775807  # later than any position
@@ -143,7 +144,15 @@ FROM refusals r JOIN events e ON e.position = r.position WHERE r.kind IN ('refus
 
 _IS_BEHIND = "coalesce(b.blocker, '') NOT IN ('', w.job_id)"
 _BEHIND = "'job ' || b.blocker || ' comes first and can''t start yet'"
-_HELD = "'held by its user or an administrator'"
+_IS_HELD = "w.kind IN ('held', 'held by other')"
+
+
+def _by_holder(user: str, other: str) -> str:
+    return f"CASE w.kind WHEN 'held' THEN '{user}' ELSE '{other}' END"
+
+
+_HELD = _by_holder(TEXTS[ReasonCode.USER_STOP], TEXTS[ReasonCode.ADMIN_STOP])
+_HELD_CODE = _by_holder(ReasonCode.USER_STOP, ReasonCode.ADMIN_STOP)
 _NEW = "'new job, not yet considered'"
 
 
@@ -153,7 +162,7 @@ def _case(behind: str, in_set: str, held: str, new: str) -> str:
     """
     return (
         f"CASE WHEN {_IS_BEHIND} THEN {behind} WHEN w.kind = 'set' THEN {in_set} "
-        f"WHEN w.kind = 'held' THEN {held} ELSE {new} END"
+        f"WHEN {_IS_HELD} THEN {held} ELSE {new} END"
     )
 
 
@@ -190,7 +199,7 @@ PEND_REASONS_VIEW = View(
     coalesce(s.to_position, {FOREVER})), {FOREVER}),
   nullif(min(coalesce(w.to_us, {FOREVER}), coalesce(b.to_us, {FOREVER}), coalesce(s.to_us,
   {FOREVER})), {FOREVER}),
-  {_case("'JOB_BEHIND'", "coalesce(s.main_code, '')", "'USER_STOP'", "'JOB_NEW'")},
+  {_case("'JOB_BEHIND'", "coalesce(s.main_code, '')", _HELD_CODE, "'JOB_NEW'")},
   {_case(_BEHIND, "coalesce(s.main_text, 'not in this log')", _HELD, _NEW)},
   {_case(_BEHIND, "coalesce(s.summary, 'not in this log')", _HELD, _NEW)},
   {_case("0", "coalesce(s.never, 0)", "0", "0")},
@@ -198,7 +207,7 @@ PEND_REASONS_VIEW = View(
   {_case("NULL", "s.from_position", "NULL", "NULL")},
   {_case("b.blocker", "''", "''", "''")}
 FROM waits w
-LEFT JOIN list_blockers b ON w.kind <> 'held'
+LEFT JOIN list_blockers b ON NOT {_IS_HELD}
   AND b.list = CASE WHEN EXISTS (SELECT 1 FROM list_blockers l WHERE l.list = 'queue:' || w.queue)
     THEN 'queue:' || w.queue ELSE 'cluster' END
   AND b.from_position < coalesce(w.to_position, {FOREVER})

@@ -45,6 +45,16 @@ def test_every_pend_reason_is_explained_as_the_program_says_it() -> None:
     assert [] == [row for row in table if not row[2] or not is_there(row[3])]
 
 
+def test_the_code_of_too_few_slots_is_told_as_the_commands_show_it() -> None:
+    """
+    Whoever looks a code up has it from a command, which shows what was recorded.
+    """
+    (said,) = (row[2] for row in rows("Pend reasons") if row[0] == "HOST_SLOTS")
+
+    assert "what `xce why` and the tables show" in said
+    assert "shown as HOST_JOB_LIMIT" not in said
+
+
 def test_codes_that_do_not_exist_are_told_apart() -> None:
     """
     People look for LSF's codes; that one can't come up is an answer too.

@@ -17,7 +17,8 @@ from projections.audit.reading import Reading
 
 Delta = tuple[int, int]
 BEHIND = "JOB_BEHIND"
-CODES = {"new": "JOB_NEW", "held": "USER_STOP"}
+HELD = {"held": "USER_STOP", "held by other": "ADMIN_STOP"}
+CODES = {"new": "JOB_NEW", **HELD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +198,8 @@ class ReasonSweep:
             if not one.blocker:
                 total.update(one.codes)
                 continue
-            total["USER_STOP"] += one.codes["USER_STOP"]
+            for code in HELD.values():
+                total[code] += one.codes[code]
             waits = one.blocker in self._sets
             total[BEHIND] += one.count - waits
             if waits:
@@ -255,7 +257,7 @@ class ReasonSweep:
         one.codes[CODES.get(kind) or self._code(number)] += 1
         if number is not None:
             self._in_set[number, name] += 1
-        if kind != "held":
+        if kind not in HELD:
             one.count += 1
             self._sets[job_id] = number
 
@@ -267,7 +269,7 @@ class ReasonSweep:
         one.codes[CODES.get(kind) or self._code(number)] -= 1
         if number is not None:
             self._in_set[number, name] -= 1
-        if kind != "held":
+        if kind not in HELD:
             one.count -= 1
             self._sets.pop(job_id, None)
 

@@ -30,7 +30,9 @@ class WaitRow:
     from_us: Annotated[int, "Begin"]
     queue: Annotated[str, "Queue that it waited in"]
     kind: Annotated[
-        str, "new (not yet considered), set (in a reason set) or held (kept back by a user)"
+        str,
+        "new (not yet considered), set (in a reason set), held (kept back by its user) or held by "
+        "other (by somebody else)",
     ]
     reason_set: Annotated[int | None, "Number of the reason set, for set"]
     to_position: Annotated[

@@ -32,7 +32,8 @@ from domain.events.workers import (
 )
 from domain.jobs import ExitRules, JobSpec
 from domain.queues import QueueSpec
-from projections.audit.pending import reason_history
+from domain.reasons import TEXTS, ReasonCode
+from projections.audit.pending import reason_history, why_at
 from projections.audit.reading import Reading
 from projections.audit.schema import tables
 from tests.projections.audit.logs import (
@@ -280,6 +281,30 @@ def test_a_held_job_waits_for_nobody_else(tell) -> None:
     del first
 
     assert [("JOB_NEW", 1), ("USER_STOP", None)] == reasons(tell(log), "8")
+
+
+def test_who_held_a_job_is_told_as_of_live_jobs(tell) -> None:
+    """
+    Its user can resume it, or an administrator only, who may also take over what its user held;
+    such a job isn't behind another one either.
+    """
+    log = a_cluster()
+    first, second = log.job(7), log.job(8)
+    log.add(second, JobHeld(), "ann")
+    log.add(second, JobHeld(), "root")
+    log.session(("cluster", ListHeldBack(blocker="7")))
+    del first
+    reading = tell(log)
+
+    assert [("USER_STOP", 1), ("ADMIN_STOP", None)] == reasons(reading, "8")[-2:]
+    words = {
+        row["code"]: (row["main_reason"], row["reasons"])
+        for row in reading.rows("SELECT * FROM pend_reasons WHERE job_id = '8'")
+    }
+    by_user, by_other = TEXTS[ReasonCode.USER_STOP], TEXTS[ReasonCode.ADMIN_STOP]
+    assert (by_user, by_user) == words["USER_STOP"]
+    assert (by_other, by_other) == words["ADMIN_STOP"]
+    assert ("held", "ADMIN_STOP") == (why_at(reading, "8").verdict, why_at(reading, "8").code)
 
 
 def test_a_queue_with_a_list_of_its_own_is_blocked_by_its_own_jobs_only(tell) -> None:

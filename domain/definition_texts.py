@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from difflib import get_close_matches
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from pydantic.fields import FieldInfo
 
-from domain.definitions import AMOUNTS, MODELS, model_inside, shape_of
+from domain.definitions import AMOUNTS, MODELS, fields_of, model_inside, shape_of
 from domain.errors import Refused
 from domain.event import Value
 from domain.fairshare import ShareNode, parse_shares
@@ -35,6 +36,8 @@ from domain.zones import UTC_NAME
 
 Json = dict[str, Any]
 
+SUGGESTED_MAX: Final = 3
+
 
 def definition_of(kind: str, current: Json, texts: tuple[str, ...]) -> Json:
     """
@@ -46,7 +49,7 @@ def definition_of(kind: str, current: Json, texts: tuple[str, ...]) -> Json:
         texts: FIELD=VALUE; a dot reaches into a field, nothing after = takes a value away.
 
     Raises:
-        Refused: One isn't understood.
+        Refused: One isn't understood, or there is no such field.
     """
     spec: Json = json.loads(json.dumps(current))
     for text in texts:
@@ -56,8 +59,28 @@ def definition_of(kind: str, current: Json, texts: tuple[str, ...]) -> Json:
         if kind in AMOUNTS and name not in MODELS[kind].model_fields:
             _set_amount(spec, AMOUNTS[kind], name, value)
         else:
+            _check_known(kind, name)
             set_field(MODELS[kind], spec, name, value)
     return spec
+
+
+def _check_known(kind: str, name: str) -> None:
+    """
+    Do nothing, or refuse a field that a kind doesn't have, with those that were likely meant.
+
+    It comes before what is missing is looked for: a mistyped field is often the missing one.
+    """
+    outer, _, _ = name.partition(".")
+    if outer in MODELS[kind].model_fields:
+        return
+    names = [field.name for field in fields_of(kind)]
+    close = [*get_close_matches(name, names), *(each for each in names if name in each)]
+    meant = list(dict.fromkeys(close))[:SUGGESTED_MAX]
+    hint = f"xce define {kind} --help names them."
+    if meant:
+        hint = f"Did you mean {' or '.join(meant)}? {hint}"
+    article = "the" if kind == "cluster" else "a"
+    raise Refused(name, f"must be a field of {article} {kind}", hint=hint)
 
 
 def _set_amount(spec: Json, field: str, resource: str, text: str) -> None:

@@ -90,6 +90,27 @@ def test_a_value_that_isnt_understood_is_refused_by_its_field(text, field):
 
 
 @pytest.mark.parametrize(
+    ("kind", "text", "hint"),
+    [("queue", "prio=40", "Did you mean priority or "), ("user", "slot_max=4", "slots_max"),
+     ("cluster", "pickr=easy", "Did you mean picker?"), ("queue", "fair=1", "fairshare."),
+     ("queue", "prio=", "Did you mean priority or "),
+     ("host", "zzz=1", "xce define host --help names them.")],
+)  # fmt: skip
+def test_a_field_that_isnt_there_is_refused_with_the_one_that_was_meant(kind, text, hint):
+    """
+    Whoever mistyped the priority of a new queue was told only that it must be given.
+    """
+    with pytest.raises(Refused) as caught:
+        definition_of(kind, {}, (text,))
+
+    told = caught.value.hint or ""
+    assert text.partition("=")[0] == caught.value.field
+    assert hint in told
+    assert "requirement" not in told
+    assert "stop_when" not in told
+
+
+@pytest.mark.parametrize(
     ("text", "field"), [("users=each", "users"), ("hosts=each ", "hosts"), ("slots=-5", "slots"),
                         ("mem=much", "mem")],
 )  # fmt: skip

@@ -97,7 +97,9 @@ def cluster_from_header(header: Header) -> ClusterSpec:
     """
     nodes, processors = header_number(header, "MaxNodes"), header_number(header, "MaxProcs")
     if nodes is None and processors is None:
-        rule = "is needed: the workload's header has neither MaxNodes nor MaxProcs"
+        rule = "is needed: the workload doesn't say what its cluster is"
+        if header.entries:
+            rule = "is needed: the workload's header has neither MaxNodes nor MaxProcs"
         raise Refused(OPTION, rule, hint=HOW)
     hosts = nodes if nodes is not None else processors
     slots = processors if processors is not None else nodes

@@ -4,6 +4,7 @@ What xce simulate prints, and that its log is kept only when asked for.
 
 from __future__ import annotations
 
+import gzip
 import json
 import signal
 from pathlib import Path
@@ -265,6 +266,42 @@ def test_a_cluster_that_lies_beside_a_workload_is_named(capfd, tmp_path):
     assert f"Beside it lies one: --cluster {beside}" in capfd.readouterr().err
     assert 2 == main.run(["simulate", str(beside)])
     assert "It is a cluster: give it by --cluster" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("workload", "beside"),
+    [
+        ("a.swf.gz", "a.swf.machines"),
+        ("openb_pod_list_default.csv", "openb_node_list_all_node.csv"),
+        ("week.swf", "slurm.conf"),
+    ],
+)
+def test_a_cluster_is_found_by_the_names_that_pairs_have(capfd, tmp_path, workload, beside):
+    """
+    A packed workload's table isn't packed, and openb's pods lie beside the list of nodes.
+    """
+    pods = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np1,1000,10,0,0\n"
+    job = "1 0 -1 10 1 -1 -1 1 10 -1 1 1 1 1 1 1 -1 -1\n"
+    text = (pods if "pod" in workload else job).encode()
+    packed = gzip.compress(text) if workload.endswith(".gz") else text
+    (tmp_path / workload).write_bytes(packed)
+    (tmp_path / beside).write_text("")
+
+    assert 2 == main.run(["simulate", str(tmp_path / workload)])
+    said = capfd.readouterr().err
+    assert f"Beside it lies one: --cluster {tmp_path / beside}" in said
+    assert "the workload doesn't say what its cluster is" in said
+    assert "header" not in said
+
+
+def test_a_header_without_the_sizes_is_named(capfd, tmp_path):
+    """
+    Where there is one, it could hold them.
+    """
+    (tmp_path / "a.swf").write_text("; Version: 2\n1 0 -1 10 1 -1 -1 1 10 -1 1 1 1 1 1 1 -1 -1\n")
+
+    assert 2 == main.run(["simulate", str(tmp_path / "a.swf")])
+    assert "the workload's header has neither MaxNodes nor MaxProcs" in capfd.readouterr().err
 
 
 def test_that_nothing_could_be_simulated_is_said_with_what_to_do(capfd, tmp_path):

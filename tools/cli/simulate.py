@@ -133,6 +133,9 @@ def simulate(  # noqa: PLR0913 - each is an option of the command
         say(f"The log is in {kept}: xce replay verify {kept}")
 
 
+PACKED = (".gz", ".zst", ".bz2", ".xz")
+
+
 @contextmanager
 def _helped(file: Path, cluster: str | None) -> Iterator[None]:
     """
@@ -146,15 +149,27 @@ def _helped(file: Path, cluster: str | None) -> Iterator[None]:
     try:
         yield
     except Refused as error:
-        beside = [file.with_name(file.name + ".machines"), file.with_name("slurm.conf")]
-        found = next((one for one in beside if one.is_file()), None)
-        if error.field == OPTION and cluster is None and found is not None:
+        found = _cluster_beside(file) if error.field == OPTION and cluster is None else None
+        if found is not None:
             error.hint = f"Beside it lies one: {OPTION} {found}."
         elif error.field == "workload" and file.is_file():
             with suppress(Refused):
                 read_cluster_file(file)
                 error.hint = f"It is a cluster: give it by {OPTION}, and the workload as FILE."
         raise
+
+
+def _cluster_beside(file: Path) -> Path | None:
+    """
+    Return the cluster file that lies beside a workload by the names that such pairs have: a table
+    of machines, openb's nodes beside its pods, or a slurm.conf.
+    """
+    plain = file.stem if file.suffix in PACKED else file.name
+    beside = [file.with_name(f"{name}.machines") for name in (file.name, plain)]
+    if "pod_list" in plain:
+        beside += sorted(file.parent.glob("*node_list*.csv"))
+    beside.append(file.with_name("slurm.conf"))
+    return next((one for one in beside if one.is_file()), None)
 
 
 @contextmanager

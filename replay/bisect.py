@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from domain.envelope import Envelope
+from domain.errors import NotFound
+from domain.ids import entity_of_stream
 from replay.at import PROGRESS_EVENTS, Ladder, whole_steps
 from replay.conditions import Condition, entities_in
 from replay.moments import SearchableLog
@@ -86,6 +88,25 @@ def first_hold(
             said = start.position
             on_progress(said)
     return None
+
+
+def check_entities(
+    log: SearchableLog, ladder: Ladder, condition: Condition, *, field: str = "condition"
+) -> None:
+    """
+    Refuse a condition about what the log never knew: it would hold nowhere for no good reason.
+
+    Raises:
+        NotFound: A job, host or queue that it names occurs nowhere in the log.
+    """
+    for stream in entities_in(condition.tree):
+        if next(iter(log.read_stream(stream)), None) is not None:
+            continue
+        # A recording of a part of a log begins with a state that knows what came before.
+        if stream not in ladder.at(ladder.first_position - 1).core.state.stored.versions:
+            kind, name = entity_of_stream(stream)
+            kind = "host" if kind == "worker" else kind
+            raise NotFound(field, f"must name a {kind} that the log knows", name)
 
 
 def _may_have_changed(condition: Condition, step: list[Envelope]) -> bool:

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, final
 
-from domain.cluster import ClusterSettings
-from domain.errors import Refused
-from domain.ids import job_stream, queue_stream, split_job_id, worker_stream
+from domain.ids import job_stream, queue_stream, worker_stream
 from domain.job_states import JobState
 from projections.scheduling.core import Core
 from projections.scheduling.records import JobRecord, QueueRecord, WorkerRecord
+from replay.condition_check import WHOLE, check_condition
 from replay.condition_syntax import (
     Binary,
     Entity,
@@ -32,16 +31,6 @@ Value = Any
 Scope = JobRecord | WorkerRecord | QueueRecord | None
 
 NONE: Final = "none"
-WHOLE: Final[dict[str, tuple[str, ...]]] = {
-    "position": (),
-    "time": (),
-    "session": (),
-    "jobs": ("known", *(state.value for state in JobState)),
-    "hosts": ("known",),
-    "slots": ("total", "used", "free"),
-    "cluster": tuple(ClusterSettings.model_fields),
-}
-"""Each name of the whole state, and what may stand behind its dot."""
 
 
 @final
@@ -52,16 +41,19 @@ class Condition:
     Args:
         text: As it was written.
         field: Whose text it is, for errors.
+        is_truth: Whether it must be true or false; else any value will do.
 
     Raises:
         Refused: It is none.
     """
 
-    def __init__(self, text: str, *, field: str = "condition") -> None:
+    def __init__(
+        self, text: str, *, field: str = "condition", is_truth: bool = False
+    ) -> None:
         self.text = text
         self.tree = parse_condition(text, field=field)
         self.streams = _streams(self.tree)
-        _check(self.tree, field)
+        check_condition(self.tree, field, is_truth=is_truth)
 
     def holds(self, core: Core, position: int) -> bool:
         """
@@ -101,44 +93,6 @@ def _side(node: Node) -> frozenset[str] | None:
     if isinstance(node, Name) and len(node.parts) == 1 and node.parts[0] not in WHOLE:
         return frozenset()
     return _streams(node)
-
-
-def _check(node: Node, field: str, *, in_fold: bool = False) -> None:
-    """
-    Refuse what no state can ever have: malformed job ids, no times, names of nothing.
-    """
-    match node:
-        case Entity(kind="job"):
-            split_job_id(node.name)
-        case Moment():
-            if parse_moment(field, node.text).time_us is None:
-                raise Refused(field, "time() must be given a time, not a position", node.text)
-        case Name() if not in_fold:
-            _check_name(node.parts, field)
-        case Binary():
-            _check(node.left, field, in_fold=in_fold)
-            _check(node.right, field, in_fold=in_fold)
-        case Unary():
-            _check(node.inner, field, in_fold=in_fold)
-        case Fold():
-            _check(node.inner, field, in_fold=True)
-        case _:
-            pass
-
-
-def _check_name(parts: tuple[str, ...], field: str) -> None:
-    inner = WHOLE.get(parts[0])
-    if inner is None:
-        if len(parts) > 1:
-            raise Refused(field, f"must begin with one of {', '.join(WHOLE)}", ".".join(parts))
-        return
-    given = ".".join(parts[1:])
-    if parts[0] == "jobs" and given != "known":
-        given = given.upper()
-    needs_one = parts[0] in ("slots", "cluster")
-    if (given and given not in inner) or (needs_one and not given):
-        known = f"one of {', '.join(inner)}" if inner else "nothing"
-        raise Refused(field, f"{parts[0]} must be followed by {known}", ".".join(parts))
 
 
 @final
@@ -237,7 +191,7 @@ class _Evaluation:
         Return whether a record has such a value, and the value.
         """
         if isinstance(record, JobRecord):
-            special = _JOB.get(parts[0])
+            special = JOB_VALUES.get(parts[0])
             if special is not None and len(parts) == 1:
                 return True, special(self._core, record)
         elif isinstance(record, WorkerRecord):
@@ -286,7 +240,7 @@ def _host_names(core: Core, job: JobRecord) -> list[str]:
     return [name for name, _ in core.state.host_names(job.allocation)]
 
 
-_JOB: Final[dict[str, Callable[[Core, JobRecord], Value]]] = {
+JOB_VALUES: Final[dict[str, Callable[[Core, JobRecord], Value]]] = {
     "wait": _wait,
     "hosts": _host_names,
     "reasons": reasons_of,

@@ -249,7 +249,7 @@ class When:
     """
 
     def __init__(self, text: str, cursor: Cursor) -> None:
-        self._condition = Condition(text)
+        self._condition = Condition(text, is_truth=True)
         self._held = self._condition.holds(cursor.core, cursor.position)
 
     def text(self) -> str:

@@ -147,7 +147,7 @@ class Commands:
         yield from self._at_the_end()
 
     def _until(self, rest: str) -> Lines:
-        condition = Condition(_needed("until", rest))
+        condition = Condition(_needed("until", rest), is_truth=True)
         if condition.holds(self.cursor.core, self.cursor.position):
             yield "it holds here already"
             return

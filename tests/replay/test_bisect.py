@@ -11,7 +11,9 @@ from domain.events.jobs import JobDispatched, JobFinished, JobSubmitted
 from projections.scheduling.core import Core
 from replay.at import Ladder
 from replay.bisect import first_hold
-from replay.conditions import Condition
+from replay.condition_check import FIELDS, JOB_EXTRAS, RESOURCE_FIELDS
+from replay.conditions import JOB_VALUES, Condition
+from replay.entities import accounts_of
 from tests.replay.logs import ListLog
 from tests.scenario import Scenario
 
@@ -162,4 +164,69 @@ def test_only_fields_can_be_reached(log):
 
     for text in ("job(1).__class__", "job(1).spec.model_dump", "queue(normal).spec.copy",
                  "host(h1).takes_jobs", "job(1).spec.__init__.__globals__"):  # fmt: skip
+        with pytest.raises(Refused):
+            Condition(text)
+    for text in ("job(1).state.__class__", "job(1).spec.tasks_min.__class__",
+                 "host(h1).settings.model_dump", "queue(normal).priority.real"):  # fmt: skip
         assert Condition(text).value(core, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("banana", "banana"), ("job(2).stat != RUN", "stat"), ("job(2).stat = RUN", "stat"),
+        ("job(2).state = RUNNING", "RUNNING"), ("run = job(2).state", "run"),
+        ("jobs.PEND > 1 and fo", "fo"), ("not fo", "fo"), ("stat = RUN", "stat"),
+        ("jbs > 3", "jbs"), ("any(jobs, stat = PEND)", "stat"), ("all(hosts, closd)", "closd"),
+        ("count(jobs, state = PENDING) > 2", "PENDING"), ("job(1).spec.usr = ann", "spec.usr"),
+        ("host(h1).slots_fre > 1", "slots_fre"), ("host(h1).mem.available > 1", "mem.available"),
+        ("queue(normal).prio = 1", "prio"), ("any(queues, spec.nothing = 1)", "spec.nothing"),
+        ("count(jobs, wait.x = 1 or a.b = 2) > 1", "a.b"), ("job(1).state = 3", "3"),
+    ],
+)  # fmt: skip
+def test_words_fields_and_states_that_mean_nothing_are_refused_by_name(text, named):
+    """
+    Such a condition would hold nowhere, or everywhere, and look like an answer.
+    """
+    with pytest.raises(Refused) as caught:
+        Condition(text, is_truth=True)
+    assert f"(given: {named!r})" in caught.value.text()
+
+
+def test_what_is_near_to_a_mistake_is_named():
+    """
+    A job has some seventy fields; they are no help in a line.
+    """
+    with pytest.raises(Refused) as caught:
+        Condition("job(2).stat = RUN")
+    assert "Is it state" in caught.value.hint
+    assert len(caught.value.rule) < 80
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["jobs.PEND", "any(jobs, is_forced)", "true", "any(jobs, spec.user = alice)",
+     "any(queues, priority > 3 and pend > 2)", "any(hosts, mem.available_milli < 5)",
+     "job(1).state = none", "job(1).state != job(2).state", "alpha in job(12).hosts",
+     "any(jobs, not (state = RUN or state = 'PEND'))", "host(h1).mem.total_milli > 1",
+     "cluster.default_queue = normal", "any(jobs, session = 2 and queue = night)"],
+)  # fmt: skip
+def test_what_means_something_is_taken(text):
+    """
+    The check must not refuse what can hold.
+    """
+    assert text == Condition(text, is_truth=True).text
+
+
+def test_the_names_that_are_checked_are_those_that_can_be_asked_for(log):
+    """
+    A field that is told but not known to the check could not be asked for.
+    """
+    core = Core()
+    for envelope in log.read():
+        core.apply(envelope.stamped())
+    accounts = accounts_of(core, core.state.worker("h1"))
+
+    assert set(JOB_EXTRAS) == set(JOB_VALUES)
+    assert set(accounts) <= {*FIELDS["host"], *core.state.capacity.resources}
+    assert set(RESOURCE_FIELDS) == set(accounts["mem"])

@@ -193,6 +193,25 @@ def test_branch_and_diff_say_what_they_mean(capfd, log, tmp_path):
     assert ["JOBS", "A", "JOBS", "B"] == told.splitlines()[0].split()[1:5]
 
 
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("queue(nope).priority = 1", "queue that the log knows (given: 'nope')"),
+        ("jobs.RUN > 0 and job(99) = none", "job that the log knows (given: '99')"),
+        ("host(elsewhere).closed", "host that the log knows (given: 'elsewhere')"),
+    ],
+)
+def test_bisect_refuses_what_the_log_never_knew(capfd, log, text, named):
+    """
+    With the status of what isn't found; what comes later in the log is known.
+    """
+    assert 1 == main.run(["replay", "bisect", str(log), text])
+    told = capfd.readouterr()
+    assert named in told.err
+    assert "" == told.out
+    run(capfd, "bisect", log, "job(3) != none and queue(normal).priority >= 0")
+
+
 def test_bisect_tells_an_event_once(capfd, log):
     """
     A step of one event is that event; only a longer one is shown as a whole.

@@ -320,7 +320,8 @@ cluster.FIELD; job(ID).FIELD (any field of its record; also wait, hosts, reasons
 tasks), host(NAME).FIELD (also slots_used, slots_usable, RESOURCE.available_milli),
 queue(NAME).FIELD (also STATE); count|any|all(jobs|hosts|queues, CONDITION).
 Signs: and or not = != < <= > >= in + - * ( ). Durations: 90s, 5m, 2h, 1d. What isn't there is none.
-Exit status: 0 when it holds somewhere, 1 when it doesn't.
+Exit status: 0 when it holds somewhere, 1 when it doesn't, or when the log knows no job, host or
+queue that it names.
 """)
 @log_argument
 @click.argument("condition", metavar="CONDITION")
@@ -338,21 +339,23 @@ def bisect(
     Find the first position at which a condition holds, and the events that made it so.
     """
     from replay.at import ladder_of
-    from replay.bisect import first_hold
+    from replay.bisect import check_entities, first_hold
     from replay.conditions import Condition
     from replay.moments import before_of, parse_moment, position_of
     from replay.plugins import found_plugins
     from replay.recordings import first_of, open_history
 
-    wanted = Condition(condition, field="CONDITION")
+    wanted = Condition(condition, field="CONDITION", is_truth=True)
     with open_history(log) as opened:
         after = first_of(opened) - 1
         if first is not None:
             after = max(after, before_of(opened, parse_moment("--from", first)))
         upto = position_of(opened, parse_moment("--to", last), field="--to")
         with bar(upto, "looking", shown=progress) as step:
+            ladder = ladder_of(opened, plugins=found_plugins(), on_progress=step)
+            check_entities(opened, ladder, wanted, field="CONDITION")
             hit = first_hold(
-                opened, ladder_of(opened, plugins=found_plugins(), on_progress=step), wanted,
+                opened, ladder, wanted,
                 after=after, upto=upto, is_lasting=lasting, on_progress=step,
             )  # fmt: skip
     if as_json:

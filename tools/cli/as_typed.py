@@ -39,13 +39,24 @@ PARAMETERS: Final = {
     "worker": "host",
 }
 
+# What lists those that may be named, by the rule of a refusal that names none of them.
+LISTS: Final = {
+    "must name a job that is known": "xce jobs -a",
+    "must name a queue that exists": "xce queues",
+    "must name a worker that has joined": "xce hosts",
+    "must name workers that have joined": "xce hosts",
+    "must be a job, host, queue or other entity of this log":
+        "xce jobs -a, xce hosts, xce queues",
+}  # fmt: skip
+
 # Their values were made from what was typed, in a unit that nobody typed.
 MADE: Final = ("_us", "_kib")
 
 
 def tell_as_typed(error: Refused) -> None:
     """
-    Put the option or argument of the command at work in place of the field that an error names.
+    Put the option or argument of the command at work in place of the field that an error names, and
+    say what lists those that may be named.
 
     A field that nothing typed gave stays as it is, so that nobody looks for an option that isn't
     there.
@@ -53,6 +64,8 @@ def tell_as_typed(error: Refused) -> None:
     context = click.get_current_context(silent=True)
     if context is None:
         return
+    if error.hint is None and error.rule in LISTS:
+        error.hint = f"List them: {LISTS[error.rule]}."
     for name in _parameters_of(error.field):
         found = [one for one in context.command.params if _is_called(one, name)]
         given = [one for one in found if _is_given(context, one)]

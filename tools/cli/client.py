@@ -33,6 +33,9 @@ LOST = (ConnectionError, http.client.HTTPException, TimeoutError, OSError)
 # A path in an address of a Unix socket may have 107 bytes.
 SOCKET_PATH_BYTES_MAX = 107
 
+# Written down, so that nothing of the store is loaded for them; a test holds them to the store's.
+LOG_FILES = ("STORE", "data.mdb")
+
 Json = dict[str, Any]
 
 
@@ -178,12 +181,27 @@ _SAID: dict[type[Exception], str] = {
 
 def _no_scheduler(directory: Path, error: Exception) -> NoScheduler:
     lost = f"connection lost: {error or type(error).__name__}"
+    hint = f"Start it: xce up --dir {directory}; or name another cluster with --dir or XCE_DIR."
+    if _holds_log(directory):
+        hint = (
+            "This is the directory of a log, such as a simulation's, that no scheduler serves; ask "
+            f"the log itself: xce replay state {directory}, xce history JOB --dir {directory}."
+        )
     return NoScheduler(
         "no scheduler answers",
         str(directory / SOCKET_NAME),
         _SAID.get(type(error), lost),
-        hint=f"Start it: xce up --dir {directory}; or name another cluster with --dir or XCE_DIR.",
+        hint=hint,
     )
+
+
+def _holds_log(directory: Path) -> bool:
+    """
+    Say whether a directory is that of a log itself; a cluster keeps its log one below.
+    """
+    with suppress(OSError):
+        return any((directory / name).exists() for name in LOG_FILES)
+    return False
 
 
 def _answer(status: int, content: bytes) -> Json:

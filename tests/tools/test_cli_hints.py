@@ -1,0 +1,47 @@
+"""
+What is advised where no scheduler answers.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from store.embedded.marker import MARKER_FILE
+from store.embedded.preflight import DATA_FILE
+from tests.replay.conftest import SMALL
+from tools.cli import client, main
+
+
+def test_the_files_that_tell_a_log_are_those_of_the_store():
+    """
+    They are written down in the client, so that asking a scheduler loads nothing of the store.
+    """
+    assert {MARKER_FILE, DATA_FILE} == set(client.LOG_FILES)
+
+
+@pytest.mark.slow
+def test_who_asks_a_scheduler_about_a_simulations_log_is_sent_to_the_log(tmp_path, capfd):
+    """
+    No scheduler can be started there, so `xce up` is no advice; what is advised must work.
+    """
+    workload, log = tmp_path / "small.swf", tmp_path / "run1"
+    workload.write_text(SMALL)
+    assert 0 == main.run(["simulate", str(workload), "--log", str(log)])
+    capfd.readouterr()
+
+    assert 3 == main.run(["jobs", "--dir", str(log)])
+
+    told = capfd.readouterr().err
+    assert "xce up" not in told
+    assert f"xce replay state {log}, xce history JOB --dir {log}." in told
+    assert 0 == main.run(["replay", "state", str(log)])
+    assert 0 == main.run(["history", "1", "--dir", str(log)])
+
+
+def test_who_asks_where_nothing_is_hears_how_to_start(tmp_path, capfd):
+    """
+    The directory may be mistyped, or its scheduler not be up.
+    """
+    assert 3 == main.run(["jobs", "--dir", str(tmp_path)])
+
+    assert f"Start it: xce up --dir {tmp_path}; or name another" in capfd.readouterr().err

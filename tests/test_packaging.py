@@ -78,3 +78,17 @@ def test_the_installed_command_runs_from_the_wheel_alone(wheel: Path, tmp_path: 
 
     assert str(tmp_path) in told.stdout.splitlines()[0]
     assert "simulate" in told.stdout
+
+
+def test_what_the_quick_start_writes_is_ignored() -> None:
+    """
+    Whoever types README's commands in a clone has nothing new to commit.
+    """
+    names = ["demo/log/STORE", "kth-log/STORE", "other/STORE", "report.html"]
+    names += ["window.jsonl", "now.jsonl", "given.jsonl"]
+    readme = (REPO / "README.md").read_text(encoding="utf-8")
+    command = ["git", "check-ignore", "--no-index", *names]
+    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
+
+    assert names == done.stdout.split()
+    assert [] == [name for name in names if name.partition("/")[0] not in readme]

@@ -24,11 +24,12 @@ from domain.errors import Conflict, Denied, Refused
 from domain.events.refusals import AccessDenied, CommandRefused
 from domain.jobs import JobSpec, Program
 from projections.scheduling.plugins import Plugins
+from replay.at import LADDER
 from replay.engine import Engine
 from store.log import EventLog
 from tools.daemon.capability import capability, cluster_key, is_capability
 from tools.daemon.clock import LogClock
-from tools.daemon.config import DaemonSettings, first_commands
+from tools.daemon.config import ClusterFiles, DaemonSettings, first_commands
 from tools.daemon.liveness import Liveness
 from tools.daemon.refusals import BURST, RefusalRecorder
 from tools.daemon.requests import Reply
@@ -351,3 +352,17 @@ def test_a_former_life_of_a_worker_gets_no_work(books: Books) -> None:
 
     with pytest.raises(Conflict):
         WorkPoll("w1", 1, 0, 0).take(books.engine, 99)
+
+
+def test_the_architecture_names_every_file_of_a_cluster_directory() -> None:
+    """
+    Whoever finds one there looks up what it is, and whether it may be deleted.
+    """
+    files = ClusterFiles(Path("DIR"))
+    names = [getattr(files, name) for name, kind in vars(ClusterFiles).items()
+             if isinstance(kind, property)]  # fmt: skip
+    text = (Path(__file__).resolve().parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    told = text.partition("## A cluster directory\n")[2].partition("\n## ")[0]
+
+    assert len(names) >= 8
+    assert [] == [str(one) for one in (*names, Path("DIR") / LADDER) if f"    {one}" not in told]

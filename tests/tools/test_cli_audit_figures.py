@@ -69,6 +69,7 @@ def test_groups_divide_the_whole(simulated, capfd):
         for one in found["users"]
     }
     assert {"u1": (2, 45, 90_000_000), "u2": (2, 85, 90_000_000)} == told
+    assert 90_000_000 == found["all"]["longest_wait_us"]
 
 
 def test_a_period_takes_jobs_by_their_end(simulated, capfd):
@@ -91,4 +92,5 @@ def test_people_get_a_table(simulated, capfd):
     lines = capfd.readouterr().out.splitlines()
 
     assert lines[0].split()[:3] == ["GROUP", "JOBS", "MEAN_WAIT_S"]
+    assert lines[1].split()[:4] == ["all", "4", "65.0", "90.0"]
     assert any(line.startswith("user u2") for line in lines)

@@ -45,6 +45,15 @@ def test_a_window_is_exported_and_replayed(place, capsys):
     assert "recorded states compared" in capsys.readouterr().out
 
 
+def test_standard_output_is_no_file_to_export_to(place, capsys):
+    """
+    Elsewhere - means a standard stream, so a file of that name would be nobody's wish.
+    """
+    assert 2 == run(["log", "export", "run1", "-"])
+    assert "xce: FILE: must be a file" in capsys.readouterr().err
+    assert not (place / "-").exists()
+
+
 def test_a_window_of_a_window_has_the_same_state(place, capsys):
     """
     LOG may be a recording wherever a state is asked for.

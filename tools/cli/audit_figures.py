@@ -64,13 +64,21 @@ def figures(
         position = reading.position()
     kinds = KINDS if kind is None else (kind,)
     if as_json:
-        say_json({"position": position, "all": plain(found.overall), **_by_kind(found, kinds)})
+        overall = {**plain(found.overall), "longest_wait_us": _longest(found)}
+        say_json({"position": position, "all": overall, **_by_kind(found, kinds)})
     else:
         _show(found, kinds, position)
 
 
 def _groups(found: Accounts, kind: str) -> tuple[Group, ...]:
     return {"queue": found.queues, "user": found.users, "project": found.projects}[kind]
+
+
+def _longest(found: Accounts) -> int | None:
+    """
+    Return the longest wait of all jobs, each of which is in one queue; None where there is none.
+    """
+    return max((one.longest_wait_us for one in found.queues), default=None)
 
 
 def _by_kind(found: Accounts, kinds: tuple[str, ...]) -> dict[str, object]:
@@ -94,7 +102,7 @@ def plain(one: Figures) -> dict[str, object]:
 
 def _show(found: Accounts, kinds: tuple[str, ...], position: int) -> None:
     heads = "GROUP JOBS MEAN_WAIT_S LONGEST_WAIT_S SLOWDOWN UTILISATION SLOT_HOURS MAKESPAN_S"
-    rows = [_row("all", found.overall, None)]
+    rows = [_row("all", found.overall, _longest(found))]
     for kind in kinds:
         rows += [
             _row(f"{kind} {one.name or '-'}", one.figures, one.longest_wait_us)

@@ -78,6 +78,8 @@ def log_export(
     """
     Write a log, or a part of it, to FILE as JSON lines (.gz and .zst compress).
     """
+    if str(file) == "-":
+        raise Refused("FILE", "must be a file: nothing is written to standard output", "-")
     is_part = first is not None or last is not None or every is not None or log.is_file()
     header = (
         _record(log, file, first, last, every, is_anonymous=anonymise)

@@ -182,7 +182,7 @@ class Core:
         self.is_cut_short = not session.hold(now_us, tracing)
         if tracing is not None:
             tracing.finish(is_complete=not self.is_cut_short)
-        made = session.made
+        made = session.take_made()
         if made:
             made[-1] = stamp(Stamped, (*made[-1][:-1], True))
         return made

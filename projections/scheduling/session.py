@@ -56,14 +56,14 @@ TERM_ORPHAN_SYSTEM: Final = "TERM_ORPHAN_SYSTEM"
 
 class Session:
     """
-    Hold sessions, one after the other. Nothing but the last one's decisions outlives it.
+    Hold sessions, one after the other. Only decisions outlive one, until they are taken.
 
     Args:
         state: The core's state.
         runner: Places requests.
         record: Stamps a decision and applies it at once.
 
-    ``made`` holds what the last one decided, behind the session's own event.
+    ``made`` holds what one decides, behind the session's own event.
     """
 
     def __init__(self, state: State, runner: PlacementRunner, record: Record) -> None:
@@ -86,6 +86,13 @@ class Session:
         self._left = settings.session_max_decisions
         self._unsat: dict[str, int] = {}
         self._freed = state.capacity.freed
+
+    def take_made(self) -> list[Stamped]:
+        """
+        Hand over what the last session decided: kept here, it would be the next one's to free.
+        """
+        made, self.made = self.made, []
+        return made
 
     def hold(self, now_us: int, tracing: SessionTracing | None = None) -> bool:
         """

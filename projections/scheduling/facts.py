@@ -73,6 +73,28 @@ class HostFacts:
         return self.totals.get(TOTALS.get(name, name))
 
 
+class SeenHost:
+    """
+    Be a host as an expression sees it, apart from its amounts: subclasses say which these are.
+    """
+
+    __slots__ = ("_facts",)
+
+    _facts: HostFacts
+
+    def text(self, name: str) -> str | None:
+        """
+        Return the value of a text, None where the host has none.
+        """
+        return self._facts.text(name)
+
+    def flag(self, name: str) -> bool:
+        """
+        Say whether the host has a boolean.
+        """
+        return self._facts.flag(name)
+
+
 def number_of(name: str, text: str) -> int | None:
     """
     Return what an attribute's text is in thousandths, None when it is no number.

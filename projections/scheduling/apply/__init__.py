@@ -11,7 +11,16 @@ from typing import Any, Final
 
 from domain.envelope import Stamped
 from domain.event import Event
-from projections.scheduling.apply import jobs, log, policies, scheduler, session, stops, workers
+from projections.scheduling.apply import (
+    changes,
+    jobs,
+    log,
+    policies,
+    scheduler,
+    session,
+    stops,
+    workers,
+)
 from projections.scheduling.state import State
 
 Apply = Callable[[State, Stamped, Any], None]
@@ -20,6 +29,7 @@ APPLY: Final[dict[type[Event], Apply]] = {
     **scheduler.APPLY,
     **workers.APPLY,
     **jobs.APPLY,
+    **changes.APPLY,
     **stops.APPLY,
     **session.APPLY,
     **log.APPLY,

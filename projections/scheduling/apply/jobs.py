@@ -2,13 +2,10 @@
 Apply events of jobs.
 """
 
-# long: one small function for each event of a job, and nothing else.
-
 from __future__ import annotations
 
 from typing import Any, Final
 
-from domain.amounts import Amount
 from domain.envelope import Stamped
 from domain.events.jobs import (
     JobCouldNotStart,
@@ -19,8 +16,6 @@ from domain.events.jobs import (
     JobHoldLifted,
     JobKillOrdered,
     JobKillRequested,
-    JobModified,
-    JobMoved,
     JobPended,
     JobRequeued,
     JobRequeueRequested,
@@ -28,15 +23,15 @@ from domain.events.jobs import (
     JobStarted,
     JobStartPromised,
     JobSubmitted,
-    JobSwitched,
 )
 from domain.ids import job_stream_of, number_of_stream
-from domain.job_states import LIVE, WAITING, JobState
-from domain.jobs import ExitRules, JobSpec
+from domain.job_states import JobState
+from domain.jobs import ExitRules
 from projections.scheduling.apply.stops import give_order, note_eased, note_victim
 from projections.scheduling.apply.transitions import move
-from projections.scheduling.holds import drop_kept, note_left
-from projections.scheduling.promises import borrowed, drop_promise, promise
+from projections.scheduling.apply.waiting import begin_waiting, stop_waiting
+from projections.scheduling.holds import note_left
+from projections.scheduling.promises import borrowed, promise
 from projections.scheduling.records import (
     ADMIN_COMMAND,
     FAULTS,
@@ -91,43 +86,7 @@ def _add(
         job.state = JobState.PSUSP
         state.set_waiting_timers(job)
         return
-    _begin_waiting(state, job)
-
-
-def _begin_waiting(state: State, job: JobRecord) -> None:
-    state.waiting += 1
-    if job.gave_up_us is not None:
-        state.gave_up[job.stream] = job
-    state.check_readiness(job)
-
-
-def _stop_waiting(state: State, job: JobRecord, now_us: int) -> None:
-    """
-    Take a pending job out of everything that waits.
-    """
-    if job.state is JobState.PEND:
-        state.waiting -= 1
-    if job.reason_set:
-        state.leave_set(job, now_us)
-    job.orphan_us = None
-    if job.forced_on:
-        job.forced_on = ()
-        del state.forced[job.stream]
-    if job.keeps is not None:
-        drop_kept(state, job)
-    if job.promise is not None:
-        drop_promise(state, job)
-    stream, stored = job.stream, state.stored
-    for waiting in (state.unready, state.put_back, state.unchecked, state.gave_up):
-        if waiting:
-            waiting.pop(stream, None)
-    state.picker.on_job_state_change(job)
-    state.wanted.pop(stream, None)
-    if stored.blocker == stream:
-        stored.blocker = ""
-    if stored.blockers and stream in stored.blockers.values():
-        for queue in [queue for queue, held in stored.blockers.items() if held == stream]:
-            del stored.blockers[queue]
+    begin_waiting(state, job)
 
 
 def held(state: State, stamped: Stamped, event: JobHeld) -> None:
@@ -135,7 +94,7 @@ def held(state: State, stamped: Stamped, event: JobHeld) -> None:
     Keep a pending job back, and remember who did.
     """
     job = state.stored.jobs[stamped.stream]
-    _stop_waiting(state, job, stamped.time_us)
+    stop_waiting(state, job, stamped.time_us)
     job.stop_actor = stamped.actor
     move(state, job, JobState.PSUSP, stamped.time_us)
 
@@ -150,7 +109,7 @@ def hold_lifted(state: State, stamped: Stamped, event: JobHoldLifted) -> None:
     state.wanted.pop(stamped.stream, None)
     move(state, job, JobState.PEND, stamped.time_us)
     job.fresh = "USER_RESUME"
-    _begin_waiting(state, job)
+    begin_waiting(state, job)
 
 
 def kill_requested(state: State, stamped: Stamped, event: JobKillRequested) -> None:
@@ -184,7 +143,7 @@ def dispatched(state: State, stamped: Stamped, event: JobDispatched) -> None:
     """
     job = state.stored.jobs[stamped.stream]
     now_us = stamped.time_us
-    _stop_waiting(state, job, now_us)
+    stop_waiting(state, job, now_us)
     move(state, job, JobState.RUN, now_us)
     job.attempt = event.attempt
     allocation = job.allocation = event.allocation
@@ -213,7 +172,7 @@ def run_requested(state: State, stamped: Stamped, event: JobRunRequested) -> Non
     Remember where an operator wants a pending job started; nobody else considers it meanwhile.
     """
     job = state.stored.jobs[stamped.stream]
-    _stop_waiting(state, job, stamped.time_us)
+    stop_waiting(state, job, stamped.time_us)
     job.fresh = "JOB_MODIFY"
     job.forced_on = event.hosts
     state.waiting += 1
@@ -300,7 +259,7 @@ def _end(state: State, job: JobRecord, after: JobState, now_us: int) -> None:
     if job.stream in state.live:
         _leave_hosts(state, job, now_us)
     else:
-        _stop_waiting(state, job, now_us)
+        stop_waiting(state, job, now_us)
     if job.kill_actor is not None:
         # Whoever wants it ended doesn't want it back.
         job.requeue_why, job.requeue_hold = "", False
@@ -415,101 +374,7 @@ def requeued(state: State, stamped: Stamped, event: JobRequeued) -> None:
         state.waiting += 1
         state.put_back[stamped.stream] = job
         return
-    _begin_waiting(state, job)
-
-
-def modified(state: State, stamped: Stamped, event: JobModified) -> None:
-    """
-    Take the new content over; a pending job is considered anew. How many elements may be started at
-    a time is their array's: all of them are considered anew when it changes.
-    """
-    job = state.stored.jobs[stamped.stream]
-    job.fresh = "JOB_MODIFY"
-    bound = event.spec.array
-    if bound is None or bound == job.spec.array:
-        _change(state, stamped, job, event.spec)
-        return
-    array = state.stored.arrays[job.number]
-    array.started_max = bound.started_max
-    for stream in array.elements:
-        other = state.stored.jobs[stream]
-        if other is job:
-            _change(state, stamped, job, event.spec)
-        else:
-            other.fresh = "JOB_MODIFY"
-            _change(state, stamped, other, other.spec.model_copy(update={"array": bound}))
-
-
-def switched(state: State, stamped: Stamped, event: JobSwitched) -> None:
-    """
-    Move the job to another queue, where one that waits comes behind its equals, as if it had just
-    been submitted.
-    """
-    job = state.stored.jobs[stamped.stream]
-    job.fresh = "JOB_SWITCH"
-    if job.state in WAITING:
-        job.queue_us, job.place, job.beside = stamped.time_us, 0, None
-    _change(state, stamped, job, job.spec.model_copy(update={"queue": event.queue}))
-
-
-def _change(state: State, stamped: Stamped, job: JobRecord, spec: JobSpec) -> None:
-    pending = job.state is JobState.PEND
-    if pending:
-        _stop_waiting(state, job, stamped.time_us)
-    state.forget_parents(job)
-    was_asked, job.spec = job.spec.requirement, spec
-    state.watch_parents(job)
-    if job.state in LIVE and spec.requirement != was_asked:
-        _reserve_anew(state, job)
-    if pending:
-        _begin_waiting(state, job)
-    elif job.state is JobState.PSUSP:
-        state.set_waiting_timers(job)
-    elif job.state in LIVE:
-        state.limits.charge_anew(job)
-        # A suspended one may shut its hosts to other queues now.
-        state.note_suspensions()
-        state.set_run_timers(job)
-
-
-def _reserve_anew(state: State, job: JobRecord) -> None:
-    """
-    Charge a started job's hosts with what it reserves from now on.
-    """
-    assert job.allocation is not None, job.stream
-    seen, was_aside = dict(job.actual), job.is_aside
-    # While it still has what it was charged for.
-    state.limits.give_back(job)
-    state.capacity.give_back(job)
-    needs = state.request_of(job).only.usages[0].needs
-    runs = tuple(
-        run.model_copy(
-            update={
-                "amounts": tuple(
-                    Amount(resource=need.resource, milli=need.of(run.tasks)) for need in needs
-                )
-            }
-        )
-        for run in job.allocation.runs
-    )
-    job.allocation = job.allocation.model_copy(update={"runs": runs})
-    state.capacity.take(job.allocation)
-    for number, actual in seen.items():
-        state.capacity.reconcile(job, number, actual)
-    if was_aside:
-        job.is_aside = True
-        state.capacity.stand_aside(job)
-
-
-def moved(state: State, stamped: Stamped, event: JobMoved) -> None:
-    """
-    Put a pending job at another place among its equals; no picker knows one that an operator wants
-    on certain hosts.
-    """
-    job = state.stored.jobs[stamped.stream]
-    job.place, job.beside = event.place, event.beside
-    if job.state is JobState.PEND and job.stream not in state.unready and not job.forced_on:
-        state.picker.on_job_update(job)
+    begin_waiting(state, job)
 
 
 APPLY: Final[dict[Any, Any]] = {
@@ -528,7 +393,4 @@ APPLY: Final[dict[Any, Any]] = {
     JobKillOrdered: kill_ordered,
     JobRequeueRequested: requeue_requested,
     JobRequeued: requeued,
-    JobModified: modified,
-    JobSwitched: switched,
-    JobMoved: moved,
 }

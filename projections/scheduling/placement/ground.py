@@ -16,7 +16,7 @@ from domain.allocations import HostRun, SharedAmount
 from domain.limits import JOBS
 from projections.scheduling.budgets import Budget
 from projections.scheduling.capacity import Capacity, Column, Mask
-from projections.scheduling.facts import HostFacts
+from projections.scheduling.facts import HostFacts, SeenHost
 from projections.scheduling.placement.relief import Relief
 from projections.scheduling.request import HostNeed
 from projections.scheduling.unit_shares import Shares, shares_in, usable_milli
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from projections.scheduling.trace_writing import Tracer
 
 
-class GroundHost:
+class GroundHost(SeenHost):
     """
     Be one host as an expression sees it: what it is, and what it has left.
     """
 
-    __slots__ = ("_facts", "_ground", "_number")
+    __slots__ = ("_ground", "_number")
 
     def __init__(self, ground: Ground, number: int, facts: HostFacts) -> None:
+        self._facts = facts
         self._ground = ground
         self._number = number
-        self._facts = facts
 
     def amount_milli(self, name: str) -> int | None:
         """
@@ -52,18 +52,6 @@ class GroundHost:
         if loads is not None and loads[number] >= 0:
             return int(loads[number])
         return self._facts.amount_milli(name)
-
-    def text(self, name: str) -> str | None:
-        """
-        Return the value of a text, None where the host has none.
-        """
-        return self._facts.text(name)
-
-    def flag(self, name: str) -> bool:
-        """
-        Say whether the host has a boolean.
-        """
-        return self._facts.flag(name)
 
 
 class Ground:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from domain.resources import Catalogue
 from domain.resreq.syntax import Expr
 from domain.resreq.verdicts import explain
-from projections.scheduling.facts import HostFacts
+from projections.scheduling.facts import HostFacts, SeenHost
 from projections.scheduling.records import WorkerRecord
 
 if TYPE_CHECKING:
@@ -25,28 +25,16 @@ if TYPE_CHECKING:
 Mask = npt.NDArray[np.bool_]
 
 
-class ReportedHost:
+class ReportedHost(SeenHost):
     """
     Be a host as its worker has reported it: what it is, and its load.
     """
 
-    __slots__ = ("_facts", "_worker")
+    __slots__ = ("_worker",)
 
     def __init__(self, worker: WorkerRecord, facts: HostFacts) -> None:
-        self._worker = worker
         self._facts = facts
-
-    def text(self, name: str) -> str | None:
-        """
-        Return the value of a text, None where the host has none.
-        """
-        return self._facts.text(name)
-
-    def flag(self, name: str) -> bool:
-        """
-        Say whether the host has a boolean.
-        """
-        return self._facts.flag(name)
+        self._worker = worker
 
     def amount_milli(self, name: str) -> int | None:
         """

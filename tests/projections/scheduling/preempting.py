@@ -14,6 +14,8 @@ from domain.name_lists import parse_names
 from domain.queues import QueueSpec
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
 from projections.scheduling.core import Core
+from tests.builders import some_settings
+from tests.projections.scheduling.policies import limit
 from tests.scenario import Scenario
 
 
@@ -77,3 +79,17 @@ def again(scenario: Scenario) -> Core:
     """
     core = scenario.core
     return Core.restore(core.snapshot(), core.plugins, plain=scenario.state.is_plain)
+
+
+def crowded() -> Scenario:
+    """
+    Return a full cluster whose jobs may be stopped for those of a better queue.
+    """
+    scenario = Scenario(some_settings())
+    queues(scenario, "hi 90 >lo", "lo 10 <hi")
+    scenario.hosts("h1 slots=2 mem_mb=400", "h2 slots=2 mem_mb=400")
+    licence(scenario, total=2, release=True)
+    limit(scenario, "many", slots=9)
+    running(scenario, "X queue=lo mem_mb=50", "Y queue=lo mem_mb=50", "Z queue=lo mem_mb=50")
+    running(scenario, "V queue=lo mem_mb=50")
+    return scenario

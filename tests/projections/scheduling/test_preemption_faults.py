@@ -14,11 +14,9 @@ import pytest
 from projections.scheduling import preemption
 from projections.scheduling.derived import derived
 from projections.scheduling.placement.relief import Relief
-from tests.builders import some_settings
 from tests.examples import examples
 from tests.projections.scheduling.faults import out_of_memory_at
-from tests.projections.scheduling.policies import limit
-from tests.projections.scheduling.preempting import licence, queues, running
+from tests.projections.scheduling.preempting import crowded
 from tests.scenario import Scenario
 
 CORE = "projections/scheduling/"
@@ -36,13 +34,7 @@ def begun(kind: str) -> Scenario:
     """
     Return a full cluster with jobs that may be stopped, one that wants them to, and one behind it.
     """
-    scenario = Scenario(some_settings())
-    queues(scenario, "hi 90 >lo", "lo 10 <hi")
-    scenario.hosts("h1 slots=2 mem_mb=400", "h2 slots=2 mem_mb=400")
-    licence(scenario, total=2, release=True)
-    limit(scenario, "many", slots=9)
-    running(scenario, "X queue=lo mem_mb=50", "Y queue=lo mem_mb=50", "Z queue=lo mem_mb=50")
-    running(scenario, "V queue=lo mem_mb=50")
+    scenario = crowded()
     scenario.submit("A", queue="hi", **REQUESTS[kind])
     scenario.jobs("B queue=lo mem_mb=100")
     return scenario

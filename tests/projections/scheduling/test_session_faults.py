@@ -25,7 +25,7 @@ from tests.builders import SECOND_US, some_settings
 from tests.examples import examples
 from tests.projections.scheduling.faults import out_of_memory_at
 from tests.projections.scheduling.policies import limit
-from tests.projections.scheduling.preempting import licence, queues, running
+from tests.projections.scheduling.preempting import crowded, licence, queues, running
 from tests.projections.scheduling.test_preemption_faults import counters
 from tests.scenario import Scenario
 
@@ -169,13 +169,7 @@ def about_to_go_on() -> Scenario:
     """
     Return a cluster whose victims of preemption may go on, one of them held up by another limit.
     """
-    scenario = Scenario(some_settings())
-    queues(scenario, "hi 90 >lo", "lo 10 <hi")
-    scenario.hosts("h1 slots=2 mem_mb=400", "h2 slots=2 mem_mb=400")
-    licence(scenario, total=2, release=True)
-    limit(scenario, "many", slots=9)
-    running(scenario, "X queue=lo mem_mb=50", "Y queue=lo mem_mb=50", "Z queue=lo mem_mb=50")
-    running(scenario, "V queue=lo mem_mb=50")
+    scenario = crowded()
     scenario.submit("A", queue="hi", tasks_min=3, tasks_max=3, resreq=("rusage[lic=1]",))
     scenario.session()
     scenario.suspended(*(name for name in "XYZV" if scenario.job(name).suspend_order))

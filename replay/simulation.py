@@ -33,6 +33,7 @@ from domain.events.jobs import (
 )
 from domain.jobs import JobSpec
 from domain.queues import QueueSpec
+from domain.units import SECOND_US
 from projections.figures import Figures
 from projections.scheduling.core import Core
 from projections.scheduling.plugins import Plugins
@@ -47,7 +48,6 @@ from replay.waking import Waking
 from replay.workloads.details import UNKNOWN, id_word
 from replay.workloads.source import TraceJob, Workload
 
-SECOND_US: Final = 1_000_000
 COMMIT_EVENTS: Final = 8_192
 STATUS_FAILED: Final = 0
 STATUS_CANCELLED: Final = 5

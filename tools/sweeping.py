@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 from domain.errors import Refused, StoreUnavailable
+from replay.workloads.adjusting import ESTIMATES_DEFAULT
 from tools.cli.temporary import temporary_directory
 from tools.pooling import pool_of
 
@@ -52,7 +53,7 @@ class Trial:
     picker: str
     cluster: str | None = None
     load: str = "1"
-    estimates: str | None = None
+    estimates: str = ESTIMATES_DEFAULT
     seed: int | None = None
     unrecorded_run_s: int | None = None
     settings: tuple[str, ...] = ()
@@ -85,7 +86,7 @@ class Choices:
     pickers: tuple[str, ...]
     clusters: tuple[str | None, ...] = (None,)
     loads: tuple[str, ...] = ("1",)
-    estimates: tuple[str | None, ...] = (None,)
+    estimates: tuple[str, ...] = (ESTIMATES_DEFAULT,)
     seeds: tuple[int | None, ...] = (None,)
     settings: tuple[tuple[str, ...], ...] = ()
 
@@ -127,8 +128,7 @@ def check_trials(trials: Sequence[Trial]) -> None:
     plugins = found_plugins()
     for trial in trials:
         parse_load(trial.load)
-        if trial.estimates is not None:
-            parse_estimates(trial.estimates, trial.seed)
+        parse_estimates(trial.estimates, trial.seed)
         changes = Changes(settings=tuple(map(parse_setting, trial.settings)))
         checked_settings(trial.picker, plugins, changes)
     for cluster in dict.fromkeys(trial.cluster for trial in trials):
@@ -166,7 +166,7 @@ def run_trial(trial: Trial, temporary: Path | None = None) -> Row:
 
 @lru_cache(maxsize=2)
 def _read(
-    file: str, estimates: str | None, load: str, seed: int | None, unrecorded_run_s: int | None
+    file: str, estimates: str, load: str, seed: int | None, unrecorded_run_s: int | None
 ) -> Workload:
     """
     Read the workload, once for the trials of a process that change other things.

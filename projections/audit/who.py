@@ -7,18 +7,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from domain.definition_texts import show_value
+from domain.definition_texts import show_amount, show_value
+from domain.limits import LimitAmount
 from domain.thresholds import LoadThreshold
 from domain.windows import Window
 from projections.audit.privacy import EVERYTHING, Viewer, is_shown
 from projections.audit.reading import Reading, Row
 from projections.audit.views import COMMANDS
-from projections.audit.wording import amount_words
 
 # What lists of names and amounts are made of, and how the field that holds one ends.
 LISTED_NAME = {"name", "preference", "is_first", "is_excluded"}
-AMOUNT = {"resource", "milli", "basis"}
-BASES = {"absolute": "", "per_processor": "/processor", "percent": "%"}
 LIST_ENDINGS = (".entries", ".names", ".windows")
 
 
@@ -157,11 +155,9 @@ def _part(entry: object) -> str | None:
         wish = f"+{entry['preference']}" if entry["preference"] else ""
         before, after = "~" * bool(entry["is_excluded"]), "!" * bool(entry["is_first"])
         return f"{before}{entry['name']}{after}{wish}"
-    if entry.keys() == AMOUNT:
-        ending = BASES.get(str(entry["basis"]), f" {entry['basis']}")
-        # A percentage of memory is no amount of it.
-        kind = "" if entry["basis"] == "percent" else str(entry["resource"])
-        return f"{entry['resource']}={amount_words(kind, int(entry['milli']))}{ending}"
+    if entry.keys() == LimitAmount.model_fields.keys():
+        amount = LimitAmount.model_validate_json(json.dumps(entry))
+        return f"{amount.resource}={show_amount(amount)}"
     for model in (LoadThreshold, Window):
         if entry.keys() == model.model_fields.keys():
             return show_value("", (model.model_validate_json(json.dumps(entry)),))

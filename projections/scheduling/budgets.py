@@ -275,7 +275,7 @@ def _of_queue(name: str, limits: QueueLimits) -> Iterator[Rule]:
 
 
 def rules_of_hosts(
-    hosts: Mapping[str, HostSettings], uncounted: Collection[Uncounted] = ()
+    hosts: Mapping[str, HostSettings], uncounted: Collection[Uncounted]
 ) -> Iterator[Rule]:
     """
     Yield the rules of hosts: what one user may have there.
@@ -292,7 +292,7 @@ def rules_of_hosts(
 
 
 def rules_of_users(
-    users: Mapping[str, UserSpec], uncounted: Collection[Uncounted] = ()
+    users: Mapping[str, UserSpec], uncounted: Collection[Uncounted]
 ) -> Iterator[Rule]:
     """
     Yield the rules of users; jobs suspended for others don't count for a user's slots.
@@ -320,7 +320,7 @@ def rules_of_users(
 
 
 def rules_of_groups(
-    groups: Mapping[str, GroupSpec], uncounted: Collection[Uncounted] = ()
+    groups: Mapping[str, GroupSpec], uncounted: Collection[Uncounted]
 ) -> Iterator[Rule]:
     """
     Yield the rules of user groups; their members are bound whatever group a job names.

@@ -119,7 +119,8 @@ class Capacity:
             self._grow(worker.number + 1)
         number = worker.number
         self._describe(worker)
-        assert len(self.used) == self.hosts, "slots in use are known before those of a host change"
+        # Slots in use must be known before those of a host change.
+        self._used = self.used
         self.slots[number] = worker.slots
         for column in self.resources.values():
             column.total[number] = 0

@@ -98,6 +98,7 @@ def _freed(request: Request, job: JobRecord, tasks: int) -> Request:
         excluded_hosts=(),
         hosts_max=None,
         is_bare=False,
+        is_slots=False,
         queue_hosts=None,
         budgets=(),
     )
@@ -121,4 +122,5 @@ def _freed_part(part: Part) -> Part:
         same=(),
         budgets=(),
         bounds=(),
+        stops=None,
     )

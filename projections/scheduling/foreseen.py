@@ -133,7 +133,7 @@ class SlotsAhead:
         """
         soon, missing = _first_of(_disjoint(self._given_back(start_us)), slots)
         if not missing:
-            return tuple([kept_run(first, stop - first, each) for first, stop, each in soon])
+            return tuple([_kept_run(first, stop - first, each) for first, stop, each in soon])
         return _runs_of([*soon, *self._last_free(missing)])
 
     def kept(self, slots: int, start_us: int) -> tuple[KeptRun, ...]:
@@ -244,11 +244,11 @@ def _runs_of(stretches: Iterable[Stretch]) -> tuple[KeptRun, ...]:
     """
     changes: Changes = {}
     _add_up(changes, stretches)
-    return tuple([kept_run(first, stop - first, each) for first, stop, each in _disjoint(changes)])
+    return tuple([_kept_run(first, stop - first, each) for first, stop, each in _disjoint(changes)])
 
 
 @lru_cache(maxsize=1 << 12)
-def kept_run(first: int, hosts: int, slots: int) -> KeptRun:
+def _kept_run(first: int, hosts: int, slots: int) -> KeptRun:
     """
     Return a promised share of slots alone; equal ones are one object, which never changes.
     """

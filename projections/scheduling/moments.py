@@ -104,8 +104,6 @@ class Moments(Forgetting):
 
     def _openings_us(self, job: JobRecord) -> list[int]:
         requirement = self.requirement_of(job.spec, is_checked=False)
-        if requirement is None:
-            return []
         return [job.submit_us + delay_us for delay_us in delays_of(requirement)]
 
     def _waiting_moments_us(self, job: JobRecord) -> list[int]:

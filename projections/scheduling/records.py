@@ -36,8 +36,11 @@ PRE_EXEC_FAILED: Final = {
 FAULTS: Final[dict[str, str]] = {"memory": "host out of memory", "host": "host at fault"}
 """Why a job is put back, by what of its host kept it from starting."""
 
+EXIT_VALUE: Final = "exit value"
+"""Why a job is put back whose exit value asks for that."""
+
 FRESH_AFTER: Final = {
-    "exit value": "SBD_JOB_REQUEUE",
+    EXIT_VALUE: "SBD_JOB_REQUEUE",
     "queue pre-exec": "QUE_PRE_FAIL",
     "job pre-exec": "JOB_PRE_EXEC",
     "preempted": "JOB_PREEMPTED",
@@ -49,7 +52,7 @@ FRESH_AFTER: Final = {
 ADMIN_COMMAND: Final = "command of an administrator"
 """Why a job is to be put back that somebody else than its user wanted back; told as ``command``."""
 
-TO_TOP_AFTER: Final = frozenset({"exit value", "queue pre-exec", "job pre-exec", *FAULTS.values()})
+TO_TOP_AFTER: Final = frozenset({EXIT_VALUE, "queue pre-exec", "job pre-exec", *FAULTS.values()})
 """A job that was put back by its own doing, or its host's, goes in front of its equals."""
 
 

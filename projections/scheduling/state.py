@@ -335,7 +335,7 @@ class State(ShutHosts):
         """
         if self._vocabulary != self.capacity.vocabulary:
             self._catalogue = None
-            assert self.catalogue is not None
+            _ = self.catalogue  # Made now, so that requests are read anew.
 
     @property
     def catalogue(self) -> Catalogue:

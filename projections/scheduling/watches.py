@@ -141,7 +141,8 @@ class Watches(Moments):
     def _index_kept(self, job: JobRecord) -> None:
         if job.keeps is not None:
             self.keepers[job.stream] = job
-        if job.gave_up_us is not None and job.state is JobState.PEND:
+        is_pending = job.state is JobState.PEND and not job.forced_on
+        if job.gave_up_us is not None and is_pending:
             self.gave_up[job.stream] = job
         if job.promise is not None:
             self.promised[job.stream] = job
@@ -151,8 +152,6 @@ class Watches(Moments):
     def _index_live(self, job: JobRecord) -> None:
         self.live[job.stream] = job
         self._watch_run(job)
-        if job.preemptor:
-            self.victims[job.stream] = job
         if job.signals_wanted:
             self.signals[job.stream] = job
         if job.stop_actor is not None or job.resume_wanted or job.suspend_why:

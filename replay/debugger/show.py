@@ -17,6 +17,7 @@ from projections.scheduling.records import JobRecord
 from replay.debugger.breakpoints import Breakpoint
 from replay.entities import (
     accounts_of,
+    flat,
     for_people,
     hosts_of,
     job_counts,
@@ -218,21 +219,13 @@ def breakpoint_lines(breakpoints: Iterable[Breakpoint]) -> Iterator[str]:
     yield from columns(("NUMBER", "STOPS AT", "IS", "HITS"), rows)
 
 
-def plain_lines(value: Any, units: Units, path: str = "") -> Iterator[str]:
+def plain_lines(value: Any, units: Units) -> Iterator[str]:
     """
     Yield every value of plain data by its path; empty ones are left out.
     """
-    if isinstance(value, dict):
-        for key, inner in for_people(value).items():
-            yield from plain_lines(inner, units, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
-        for index, inner in enumerate(value):
-            yield from plain_lines(inner, units, f"{path}[{index}]")
-    elif value not in (None, "", []):
-        shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        if path.endswith(_MOMENTS) and isinstance(value, int):
-            shown = units.time(value)
-        yield f"{path:<28} {printable(shown)}"
+    for path, shown in flat(for_people(value)):
+        is_moment = path.endswith(_MOMENTS) and shown.isdecimal()
+        yield f"{path:<28} {printable(units.time(int(shown)) if is_moment else shown)}"
 
 
 _MOMENTS: Final = (

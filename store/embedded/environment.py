@@ -6,8 +6,6 @@ every recorder takes its environment from the registry here. Transactions are sh
 the function that began them.
 """
 
-# long: everything that guards one open environment, which is one subject.
-
 from __future__ import annotations
 
 import fcntl
@@ -17,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
-from uuid import uuid4
 
 import lmdb
 from eventsourcing.persistence import (
@@ -28,18 +25,10 @@ from eventsourcing.persistence import (
 )
 
 from domain.errors import Corrupt, StoreUnavailable, XceError
-from store.embedded.cursors import get
 from store.embedded.errors import translated, translation
-from store.embedded.layout import (
-    FORMAT,
-    KEY_EPOCH,
-    KEY_FORMAT,
-    KEY_LOG_ID,
-    META,
-    number_bytes,
-    unmatched_names,
-)
-from store.embedded.marker import read_marker, write_marker
+from store.embedded.identity import identify
+from store.embedded.layout import KEY_EPOCH, META, number_bytes
+from store.embedded.marker import read_marker
 from store.embedded.metas import is_blank
 from store.embedded.opening import ENGINE_LOCK_FILE, open_engine
 from store.embedded.preflight import (
@@ -126,7 +115,7 @@ class Environment:
         marked = self._prepare(create=create, log_id=log_id, thorough=thorough)
         self.handle = open_engine(settings)
         try:
-            self.log_id = self._identify(marked, log_id)
+            self.log_id = identify(self, marked, log_id)
         except PersistenceError as error:
             self.handle.close()
             raise self._unopenable(error) from error
@@ -168,69 +157,6 @@ class Environment:
         check_data_file(directory, log_id=marked, thorough=thorough)
         return marked
 
-    def _identify(self, marked: str | None, wanted: str | None) -> str:
-        """
-        Read the store's identity, or give a new store one; return it.
-        """
-        with translated(self.path, self.settings.map_size):
-            meta = self.database(META, create=False)
-        if meta is None or self._is_unfinished(marked, wanted):
-            if self.settings.readonly or marked is not None:
-                found = "an LMDB file that is no log"
-                raise Corrupt("foreign", None, f"the log {marked}", found, self.path)
-            return self._begin(wanted or uuid4().hex)
-        version, log_id = self._identity()
-        if version > FORMAT:
-            raise Corrupt("newer", None, f"log format {FORMAT}", version, self.path)
-        if log_id != (marked or wanted or log_id):
-            found = f"the log {log_id}"
-            raise Corrupt("foreign", None, f"the log {marked or wanted}", found, self.path)
-        self._check_names()
-        if marked is None and not self.settings.readonly:
-            write_marker(self.settings.path, log_id)
-        return log_id
-
-    def _check_names(self) -> None:
-        """
-        Refuse a store with a database that has entries and a name which nothing here has: that of
-        the log may be damaged, which would read as empty otherwise.
-        """
-        with self.read() as transaction:
-            names = [bytes(name) for name in transaction.cursor().iternext(values=False)]
-        for name in unmatched_names(names):
-            database = self.database(name, create=False)
-            with self.read() as transaction:
-                if transaction.stat(db=database)["entries"]:
-                    expected = "the databases of a log"
-                    raise Corrupt("structure", None, expected, repr(name)[:60], self.path)
-
-    def _is_unfinished(self, marked: str | None, wanted: str | None) -> bool:
-        """
-        Say whether a creation was cut short here: the marker comes before anything but identity.
-        """
-        with self.read() as transaction:
-            is_alone = transaction.stat()["entries"] == 1
-            found = get(transaction, KEY_LOG_ID, self._databases[META])
-        is_ours = found is not None and found == (wanted.encode() if wanted else found)
-        return marked is None and is_alone and not is_ours
-
-    def _identity(self) -> tuple[int, str]:
-        """
-        Return format and log id as the store itself has them.
-        """
-        meta = self._databases[META]
-        with self.read() as transaction:
-            version = get(transaction, KEY_FORMAT, meta)
-            found = get(transaction, KEY_LOG_ID, meta)
-        if version is None or found is None:
-            there = "an LMDB file without its identity"
-            raise Corrupt("foreign", None, "an XCE log", there, self.path)
-        try:
-            return int(version), found.decode()
-        except ValueError:
-            there = f"format {version[:20]!r} of {found[:60]!r}"
-            raise Corrupt("structure", None, "an XCE log", there, self.path) from None
-
     def _unopenable(self, error: PersistenceError) -> XceError:
         """
         Return our error for one of the engine's while the store was opened.
@@ -238,26 +164,6 @@ class Environment:
         if isinstance(error, OperationalError | NotSupportedError):
             return unavailable(self.path, error.__cause__ or error)
         return Corrupt("structure", None, "a sound data file", str(error), self.path)
-
-    def _begin(self, log_id: str) -> str:
-        """
-        Make a new store of an empty file, or of one whose making was cut short.
-        """
-        with self.read() as transaction:
-            entries = transaction.stat()["entries"]
-            if entries > 1 or (entries == 1 and META not in self._databases):
-                found = "one that holds other data"
-                raise Corrupt("foreign", None, "an empty LMDB file", found, self.path)
-        meta = self.database(META)
-
-        def identify(transaction: lmdb.Transaction) -> None:
-            transaction.put(KEY_FORMAT, str(FORMAT).encode(), db=meta)
-            transaction.put(KEY_LOG_ID, log_id.encode(), db=meta)
-            transaction.put(KEY_EPOCH, number_bytes(0), db=meta)
-
-        self.write(identify)
-        write_marker(self.settings.path, log_id)
-        return log_id
 
     def database(self, name: bytes, *, create: bool = True) -> Database | None:
         """

@@ -175,7 +175,7 @@ def id_of(encoded: bytes) -> str | UUID:
     Decode what `id_bytes` encoded.
 
     Raises:
-        ValueError: It encodes no id so.
+        ValueError: It stands for no id.
     """
     tag = encoded[:1]
     if tag == UUID_TAG:

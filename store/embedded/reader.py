@@ -324,7 +324,7 @@ class Reader:
         Put names in the place of numbers.
         """
         columns = frame.columns
-        streams = streams_of(columns.ids, frame.header.first_position)
+        streams = streams_of(columns.ids, frame.header.first_position, self.environment.path)
         return Decoded(
             frame.header,
             list(map(streams.__getitem__, columns.id_indexes)),

@@ -58,7 +58,7 @@ class Decoded(NamedTuple):
         return position, self.streams[at], self.versions[at], self.topics[at], self.states[at]
 
 
-def streams_of(ids: Sequence[bytes], position: int) -> list[Stream]:
+def streams_of(ids: Sequence[bytes], position: int, path: str | None = None) -> list[Stream]:
     """
     Return the streams that the encoded ids of a frame, or of an index row, stand for.
 
@@ -68,7 +68,7 @@ def streams_of(ids: Sequence[bytes], position: int) -> list[Stream]:
     try:
         return list(map(id_of, ids))
     except ValueError as error:
-        raise Corrupt("structure", position, "ids of streams", str(error)) from None
+        raise Corrupt("structure", position, "ids of streams", str(error), path) from None
 
 
 class CommitRows(NamedTuple):

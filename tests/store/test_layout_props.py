@@ -52,9 +52,9 @@ def test_an_id_is_encoded_the_same_whichever_came_before(streams: list[str | UUI
 
 
 @given(st.sampled_from([b"s", b"t", b"u", b"x", b""]), st.binary(max_size=20))
-def test_bytes_that_are_no_id_are_not_taken_for_one(tag: bytes, rest: bytes) -> None:
+def test_bytes_that_are_no_id_are_a_value_error_and_nothing_else(tag: bytes, rest: bytes) -> None:
     """
-    Two encodings of one id would be two streams of one name.
+    Whoever reads a damaged frame must not end with another error.
     """
     try:
         stream = layout.id_of(tag + rest)

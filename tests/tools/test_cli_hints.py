@@ -35,6 +35,10 @@ def test_who_asks_a_scheduler_about_a_simulations_log_is_sent_to_the_log(tmp_pat
     assert "xce up" not in told
     assert f"xce replay state {log}, xce history JOB --dir {log}." in told
     assert 0 == main.run(["replay", "state", str(log)])
+    capfd.readouterr()
+    assert 1 == main.run(["replay", "state", str(log), "job:99999"])
+    # What lists jobs asks a scheduler, and none has this log.
+    assert "List them" not in capfd.readouterr().err
     assert 0 == main.run(["history", "1", "--dir", str(log)])
 
 

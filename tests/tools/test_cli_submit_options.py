@@ -117,7 +117,7 @@ def test_files_to_copy_are_told_as_lsf_takes_them(text, local, op, remote):
     assert {"local": local, "op": op, "remote": remote} == parse_transfer(text)
 
 
-@pytest.mark.parametrize("text", ["", "a", "> b", "a = b"])
+@pytest.mark.parametrize("text", ["", "a", "> b", "a = b", "a >> b", "a > b > c"])
 def test_what_is_no_file_to_copy_is_refused(text):
     """
     The option is named.

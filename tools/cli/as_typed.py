@@ -46,7 +46,8 @@ LISTS: Final = {
     "must name a worker that has joined": "xce hosts",
     "must name workers that have joined": "xce hosts",
     "must be a job, host, queue or other entity of this log":
-        "xce jobs -a, xce hosts, xce queues",
+        "xce jobs -a, xce hosts, xce queues. Of a log without a scheduler: "
+        "xce audit export jobs --dir LOG",
 }  # fmt: skip
 
 # Their values were made from what was typed, in a unit that nobody typed.
@@ -64,7 +65,9 @@ def tell_as_typed(error: Refused) -> None:
     context = click.get_current_context(silent=True)
     if context is None:
         return
-    if error.hint is None and error.rule in LISTS:
+    # The lists are a scheduler's: a command that takes a log as its argument asks none.
+    asks_cluster = any(one.name == "directory" for one in context.command.params)
+    if asks_cluster and error.hint is None and error.rule in LISTS:
         error.hint = f"List them: {LISTS[error.rule]}."
     for name in _parameters_of(error.field):
         found = [one for one in context.command.params if _is_called(one, name)]

@@ -207,7 +207,7 @@ def _usage(error: click.ClickException) -> int:
     message = error.format_message()
     if isinstance(error, click.MissingParameter):
         # What may stand there is listed over several lines; nothing of it was typed.
-        message = " ".join(message.split())
+        message = " ".join(message.split()).removesuffix(".") + "."
     message = escape(message)
     click.echo(f"xce: {message} See {where} --help.", err=True)
     return 2

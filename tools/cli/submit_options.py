@@ -140,7 +140,9 @@ def parse_run_limit(text: str, field: str = "-W") -> int:
     return total * US_PER_MINUTE
 
 
-TRANSFER = re.compile(r"\s*(?P<local>\S(?:.*?\S)??)\s*(?P<op><>|><|<<|<|>)\s*(?P<remote>.*?)\s*")
+TRANSFER = re.compile(
+    r"\s*(?P<local>[^<>]*?[^<>\s])\s*(?P<op><>|><|<<|<|>)\s*(?P<remote>[^<>]*?)\s*"
+)
 
 
 def parse_transfer(text: str) -> Json:

@@ -317,8 +317,6 @@ def _verdict(state: State, job: JobRecord) -> str:
 
 
 _LIVE_WORDS: Final[dict[str, str]] = {
-    JobState.USUSP: "it has started on {hosts} and is stopped.",
-    JobState.SSUSP: "it has started on {hosts} and is stopped.",
     JobState.UNKWN: "it has started on {hosts}, and nothing is heard from there.",
 }
 """What is said of started jobs that aren't known to run."""

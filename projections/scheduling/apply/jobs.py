@@ -34,6 +34,7 @@ from projections.scheduling.holds import note_left
 from projections.scheduling.promises import borrowed, promise
 from projections.scheduling.records import (
     ADMIN_COMMAND,
+    EXIT_VALUE,
     FAULTS,
     FRESH_AFTER,
     PRE_EXEC_FAILED,
@@ -46,7 +47,6 @@ from projections.scheduling.state import State
 from projections.scheduling.watches import NO_RULES, ORPHANS
 
 TERM_LOAD: Final = "TERM_LOAD"
-EXIT_VALUE: Final = "exit value"
 REQUEUED_FOR: Final = {TERM_LOAD: "load", "TERM_WINDOW": "window closed"}
 """Why the system puts a running job back, by the reason of the order; else for another job."""
 
@@ -282,6 +282,9 @@ def _leave_hosts(state: State, job: JobRecord, now_us: int) -> None:
         state.rememberer.on_run_end(job, now_us)
         state.is_applying = False
     state.capacity.give_back(job)
+    if job.is_forced:
+        # They may be oversubscribed no longer.
+        state.capacity.settle_all()
     if state.limits.are_any:
         state.limits.give_back(job)
     if job.borrows:

@@ -159,7 +159,9 @@ def signal_ordered(state: State, stamped: Stamped, event: JobSignalOrdered) -> N
     """
     job = state.stored.jobs[stamped.stream]
     sent = tuple(each for each in job.signals_wanted if each.signal is event.signal)
-    job.signals_wanted = tuple(each for each in job.signals_wanted if each not in sent)
+    job.signals_wanted = tuple(
+        each for each in job.signals_wanted if each.signal is not event.signal
+    )
     others = (each for each in job.signalled if each.signal is not event.signal)
     job.signalled = (*others, *sent)
     if not job.signals_wanted:

@@ -179,9 +179,11 @@ def run(state: State, command: RunJob, actor: str) -> NewEvents:
     Ask to start a pending job on hosts that must be there, with as many tasks as it may have.
     """
     job = state.job(command.job_id)
-    if job.state is not JobState.PEND or job.kill_actor is not None:
+    if job.state is not JobState.PEND:
         rule = "must be pending to be started on hosts"
         raise Refused("job_id", rule, f"{job.job_id} is {job.state.value}")
+    if job.kill_actor is not None:
+        raise Refused("job_id", "must not be about to end to be started on hosts", job.job_id)
     _check_names(state, [each.host for each in command.hosts])
     for each in command.hosts:
         worker = state.worker(each.host)

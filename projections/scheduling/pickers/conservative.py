@@ -75,7 +75,7 @@ class Conservative(OrderedPicker):
         self._fresh: dict[str, Entry] = {}
         self._is_stirred = True
         self._is_calm = self._is_told = self._is_late = False
-        self._has_started = False
+        self._has_started = self._has_endless = False
         self._settled: Mark | None = None
         self._until_us = 0
 
@@ -101,7 +101,7 @@ class Conservative(OrderedPicker):
 
     def begin_session(self) -> None:
         fresh, self._fresh = sorted(self._fresh.values()), {}
-        self._is_calm = self._is_late = self._has_started = False
+        self._is_calm = self._is_late = self._has_started = self._has_endless = False
         if self._is_at_rest():
             self._add(fresh)
             return
@@ -202,7 +202,8 @@ class Conservative(OrderedPicker):
 
     def _try_due(self, entries: list[Entry], known: list[Entry], now_us: int) -> None:
         """
-        Have those tried that are due now, and the first of the others.
+        Have those tried that are due now, the first of the others, and who never gets a start and
+        hasn't been told so.
 
         Args:
             entries: In order of their keys.
@@ -220,6 +221,11 @@ class Conservative(OrderedPicker):
         if self._first is not None and not self._is_known(self._first.job):
             # It is tried last, when the others have their slots, so that it can't be placed.
             self._todo.insert(0, self._first)
+        self._todo[:0] = [
+            entry
+            for entry in reversed(entries)
+            if entry.job.stream not in self._starts and not entry.job.reason_set
+        ]
 
     def _promised(
         self, ready: list[Entry], ahead: SlotsAhead, now_us: int
@@ -312,6 +318,8 @@ class Conservative(OrderedPicker):
 
     def on_dispatch(self, job: JobRecord) -> None:
         self._has_started = True
+        if self._view.planned_run_us(job) is None:
+            self._has_endless = True
         self._starts.pop(job.stream, None)
         self._held.pop(job.stream, None)
 
@@ -342,10 +350,11 @@ class Conservative(OrderedPicker):
 
     def end_session(self) -> None:
         """
-        Note how all was left, if it was gone through and slots alone count.
+        Note how all was left, if it was gone through and slots alone count: with a job whose end
+        nobody knows they do so no longer.
         """
         self._is_stirred, self._settled = bool(self._todo), None
-        if self._ahead is not None:
+        if self._ahead is not None and not self._has_endless:
             self._settled = self._mark()
             due_us = self._ahead.due_us
             self._until_us = min(self._starts.values(), default=FOREVER)

@@ -45,13 +45,6 @@ class _Promise:
         # Of jobs that don't touch what it needs; they are made once.
         self.terms: Terms | None = None
 
-    @property
-    def job(self) -> JobRecord:
-        """
-        Return the first job.
-        """
-        return self.entry.job
-
 
 @final
 class Easy(OrderedPicker):

@@ -302,8 +302,7 @@ class PickerLists:
         found: dict[str, BackfillReservation] = {}
         for listed in self._lists:
             if listed.planner is not None:
-                is_begun = any(each is listed for each in self._begun)
-                promised = listed.planner.promises() if is_begun else None
+                promised = listed.planner.promises() if listed in self._begun else None
                 found |= listed.recorded() if promised is None else promised
         return found
 

@@ -17,7 +17,7 @@ import numpy as np
 from domain.amounts import SLOTS
 from domain.resreq.syntax import Per, SpanForm
 from projections.scheduling.capacity import Capacity, Column, Mask
-from projections.scheduling.request import HostNeed, Part, Request, Usage
+from projections.scheduling.request import HostNeed, Part, Request
 from projections.scheduling.unit_shares import usable_milli
 
 REPEATS_MAX: Final = 4_096
@@ -170,20 +170,20 @@ def bars_of(request: Request) -> tuple[_Bar, ...] | None:
         return None
     part = request.only
     sizes, needs = _bucket_sizes(part), part.usages[0].needs
-    if not sizes or not _is_plain(part, part.usages):
+    if not sizes or not _is_plain(part):
         return None
     slots = HostNeed(SLOTS, 1, Per.TASK)
     return tuple(_Bar(need, need.of(size)) for need in (slots, *needs) for size in sizes)
 
 
-def _is_plain(part: Part, usages: tuple[Usage, ...]) -> bool:
+def _is_plain(part: Part) -> bool:
     """
     Say whether a primary asks for nothing but amounts on hosts that their descriptions let match.
     """
     has_more = part.loads or part.order or part.same or part.budgets or part.bounds
-    if has_more or part.stops is not None or len(usages) > 1:
+    if has_more or part.stops is not None or len(part.usages) > 1:
         return False
-    usage = usages[0]
+    usage = part.usages[0]
     if usage.shared or usage.pooled or usage.thresholds:
         return False
     is_static = all(condition.is_static for condition in part.conditions)

@@ -289,11 +289,11 @@ def test_who_held_a_job_is_told_as_of_live_jobs(tell) -> None:
     such a job isn't behind another one either.
     """
     log = a_cluster()
-    first, second = log.job(7), log.job(8)
+    log.job(7)
+    second = log.job(8)
     log.add(second, JobHeld(), "ann")
     log.add(second, JobHeld(), "root")
     log.session(("cluster", ListHeldBack(blocker="7")))
-    del first
     reading = tell(log)
 
     assert [("USER_STOP", 1), ("ADMIN_STOP", None)] == reasons(reading, "8")[-2:]

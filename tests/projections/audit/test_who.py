@@ -140,6 +140,13 @@ def test_a_command_comes_with_what_it_changed(reading: Reading) -> None:
             )),
             "quotas = slots=6 mem=50% gpu=0.5/processor",
         ),
+        (
+            ProjectSpec(quotas=(
+                LimitAmount(resource="swp", milli=2_097_152_000),
+                LimitAmount(resource="mem", milli=1000, basis=Basis.PER_PROCESSOR),
+            )),
+            "quotas = swp=2GB mem=1/processor",
+        ),
     ],
 )  # fmt: skip
 def test_a_definition_is_told_as_it_was_written(tmp_path: Path, spec: Value, words: str) -> None:

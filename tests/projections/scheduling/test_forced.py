@@ -25,12 +25,12 @@ from domain.thresholds import LoadThreshold
 from domain.users import UserSpec
 from domain.windows import parse_windows
 from domain.workers import HostSettings
-from projections.scheduling.core import Core
 from projections.scheduling.derived import derived
 from projections.scheduling.status import why_waiting
 from tests.builders import SECOND_US
 from tests.projections.scheduling.policies import limit, queue
-from tests.projections.scheduling.preempting import licence, running
+from tests.projections.scheduling.preempting import again, licence, running
+from tests.projections.scheduling.test_loads import report
 from tests.scenario import Scenario
 
 Bar = Callable[[Scenario], None]
@@ -137,6 +137,13 @@ def the_load_is_unknown(scenario: Scenario) -> None:
 
 
 @bars
+def its_stop_condition_holds_there(scenario: Scenario) -> None:
+    queue(scenario, stop_condition="r1m > 2")
+    report(scenario, "h1", r1m=3_000)
+    scenario.jobs("A")
+
+
+@bars
 def the_host_does_not_match(scenario: Scenario) -> None:
     scenario.submit("A", resreq=("select[mem>90000] span[hosts=1] order[-slots]",))
 
@@ -169,14 +176,6 @@ def test_an_operator_passes_over(bar: str, *, plain: bool) -> None:
     scenario.finish("A")
     assert not scenario.job("A").is_forced
     assert derived(scenario.state) == derived(again(scenario).state)
-
-
-def again(scenario: Scenario) -> Core:
-    """
-    Return the core as it is after a restart.
-    """
-    core = scenario.core
-    return Core.restore(core.snapshot(), core.plugins, plain=scenario.state.is_plain)
 
 
 # -------------------------------------------------------------------------- what isn't passed over

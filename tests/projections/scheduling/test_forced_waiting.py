@@ -8,7 +8,7 @@ import pytest
 
 from domain.commands import LeaveWorker, MoveJob, StartScheduler, WorkerReport
 from projections.scheduling.derived import derived
-from tests.projections.scheduling.test_forced import again
+from tests.projections.scheduling.preempting import again
 from tests.scenario import Scenario
 
 

@@ -17,21 +17,11 @@ from domain.commands import (
 )
 from domain.errors import Refused
 from domain.jobs import HostFault
-from projections.scheduling.core import Core
 from tests.builders import SECOND_US, some_settings
+from tests.projections.scheduling.preempting import again
 from tests.scenario import Scenario
 
 EITHER_CORE = pytest.mark.parametrize("plain", [False, True], ids=["fast", "plain"])
-
-
-def restored(scenario: Scenario) -> None:
-    """
-    Go on from a snapshot.
-    """
-    snapshot = scenario.core.snapshot()
-    scenario.core = Core.restore(
-        snapshot, scenario.core.plugins, plain=scenario.state.is_plain
-    )
 
 
 # --------------------------------------------------------------------------------------- orphans
@@ -61,7 +51,7 @@ def test_an_orphan_has_its_grace_time(*, plain: bool, restores: bool) -> None:
     scenario = orphaned(plain)
     assert ["B pended: never: JOB_DEP_INVALID"] == scenario.session()
     if restores:
-        restored(scenario)
+        scenario.core = again(scenario)
     assert 70 * SECOND_US == scenario.core.next_wakeup(scenario.now_us)
 
     scenario.now_us = 70 * SECOND_US - 1
@@ -143,7 +133,7 @@ def test_a_host_that_cannot_start_a_job_is_avoided(
 
     assert [f"A requeued: {why}", "A dispatched: h2*1", "B dispatched: h1*1"] == scenario.session()
     assert 2 == scenario.job("A").attempt
-    restored(scenario)
+    scenario.core = again(scenario)
     assert (0,) == scenario.job("A").excluded_hosts
 
 
@@ -207,7 +197,7 @@ def test_a_job_that_does_not_end_as_ordered_is_given_up(*, plain: bool, restores
     """
     scenario = hung(plain)
     if restores:
-        restored(scenario)
+        scenario.core = again(scenario)
     assert 70 * SECOND_US == scenario.core.next_wakeup(scenario.now_us)
     scenario.now_us = 70 * SECOND_US - 1
     assert [] == scenario.session()

@@ -277,6 +277,24 @@ def test_who_gave_up_in_a_session_that_was_cut_short_is_waited_for_after_a_resta
     assert cores.now_us + 1 == cores.wakeup(cores.others["restored"])
 
 
+def test_who_gave_up_and_is_wanted_on_hosts_since_is_not_waited_for_after_a_restart() -> None:
+    """
+    An operator's wish takes the job out of what waits for its turn to gather again.
+    """
+    cores = cores_with("h1")
+    keeps = QueueSpec(priority=30, slot_reserve_us=60 * SECOND_US)
+    cores.tell(DefineQueue(queue="normal", spec=keeps))
+    submit(cores, tasks_min=3, tasks_max=3)
+    cores.session()
+    cores.now_us += 60 * SECOND_US
+    assert JobStartPromised(reservation=None) in told(cores, JobStartPromised)
+    cores.tell(RunJob(job_id="1", hosts=(WantedHost(host="h1"),)))
+
+    cores.restore()
+
+    assert cores.wakeup(cores.kept) == cores.wakeup(cores.others["restored"])
+
+
 def test_a_replayed_core_drops_what_was_forgotten() -> None:
     """
     Also where a job that ended before is still known, since another one waits for it.

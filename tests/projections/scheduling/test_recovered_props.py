@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from projections.scheduling.derived import derived
@@ -25,6 +25,7 @@ LAST: Sequence[Step] = [("session", [1]), ("time", [1]), ("session", [1, 7])]
 
 @pytest.mark.slow
 @settings(max_examples=examples(250))
+@example([2], [("submit", []), ("submit", [52])])
 @given(CLUSTERS, STEPS)
 def test_safety_restored_and_replayed_cores_decide_as_the_one_that_went_on(
     cluster: list[int], steps: list[Step]

@@ -10,7 +10,7 @@ from domain.commands import KillJob, MarkUnreachable, OrderDoneReport, SignalJob
 from domain.errors import Refused
 from domain.events.refusals import ReportIgnored
 from domain.signals import SignalName
-from projections.scheduling.core import Core
+from tests.projections.scheduling.preempting import again
 from tests.scenario import Scenario
 
 
@@ -150,9 +150,7 @@ def test_wanted_signals_survive_a_snapshot(scenario: Scenario) -> None:
     started(scenario, "A")
     scenario.signal("A", SignalName.USR1)
 
-    scenario.core = Core.restore(
-        scenario.core.snapshot(), scenario.core.plugins, plain=scenario.state.is_plain
-    )
+    scenario.core = again(scenario)
 
     assert ["A to get SIGUSR1 on h1"] == scenario.session()
 
@@ -241,9 +239,7 @@ def test_a_wish_for_force_survives_a_snapshot(scenario: Scenario) -> None:
     scenario.session()
     scenario.kill("A", force=True)
 
-    scenario.core = Core.restore(
-        scenario.core.snapshot(), scenario.core.plugins, plain=scenario.state.is_plain
-    )
+    scenario.core = again(scenario)
 
     assert ["A ended: TERM_FORCE_OWNER"] == scenario.session()
 

@@ -168,7 +168,6 @@ def its_pre_exec_says_that_it_is_no_use(scenario: Scenario) -> None:
 
 @gives("TERM_ORPHAN_SYSTEM")
 def what_it_waits_for_can_never_be(scenario: Scenario) -> None:
-    scenario.ids["A"], scenario.ids["P"] = "2", "1"
     scenario.submit("A", dependency_text="done(1)", ends_as_orphan=True)
     about = {"worker": "h1", "incarnation": 1, "job_id": "1", "attempt": 1}
     scenario.command(JobFinishedReport(**about, exit_code=1), actor="")

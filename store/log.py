@@ -14,6 +14,7 @@ from typing import Self
 
 from eventsourcing.persistence import (
     ApplicationRecorder,
+    PersistenceError,
     Subscription,
 )
 
@@ -37,7 +38,7 @@ from store.os_errors import unavailable
 from store.recorded import RecorderEngine
 from store.segments import Segment
 from store.space import Space
-from store.translation import translated
+from store.translation import translated, translated_error
 from store.upkeep import archived, pruned, stamped, unrecorded
 
 STREAM_CHUNK = 500
@@ -247,12 +248,14 @@ class EventLog:
         if not events[-1].ends_step:
             raise InvariantBroken("a commit holds whole steps", repr(events[-1])[:200])
         rows = encode_checked(events) if self._is_checked else encode_all(events)
+        # `translated` would be three calls, and each durable answer waits for them.
         try:
-            with translated():
-                return self._engine.append(rows, self._epoch)
-        except OutcomeUnknown as error:
-            self._failure = error
-            raise
+            return self._engine.append(rows, self._epoch)
+        except PersistenceError as error:
+            ours = translated_error(error)
+            if isinstance(ours, OutcomeUnknown):
+                self._failure = ours
+            raise ours from error
 
     def read(self, after: int = 0, upto: int | None = None) -> Iterator[Envelope]:
         """

@@ -206,9 +206,11 @@ class Environment:
         Do some work in the write transaction and return what it returns; all of it is committed at
         the end, or undone by an error.
         """
-        self._refuse_within_write()
+        thread = threading.get_ident()
+        if self._writing_thread == thread:
+            self._refuse_within_write()
         with self._writer:
-            self._writing_thread = threading.get_ident()
+            self._writing_thread = thread
             try:
                 if self.is_dead:
                     self.check_usable()

@@ -20,6 +20,7 @@ from store.dictionaries import current
 from store.embedded.cursors import key_of, pairs
 from store.embedded.errors import EpochPassedError
 from store.embedded.frames import (
+    STATE_MAX,
     Columns,
     Header,
     build_frame,
@@ -100,7 +101,8 @@ class Journal(Reader):
         Equivalent to: `_put_rows`, without columns.
         """
         stream, version, topic, state = row
-        refuse_too_large(stream, version, len(state))
+        if len(state) > STATE_MAX:
+            refuse_too_large(stream, version, len(state))
         cursor = transaction.cursor(db=self._index)
         insert_index(cursor, (stream,), (version,), head.position + 1)
         mask = topic_bit(topic)
@@ -151,14 +153,15 @@ class Journal(Reader):
         if not transaction.put(number_bytes(first), frame, db=self._log, append=True):
             expected, found = "the end of the log", "a later frame"
             raise Corrupt("order", first, expected, found, self.environment.path)
-        self._keep_dictionary(transaction, frame)
+        if (dictionary := dictionary_of(frame)) not in self._kept:
+            self._keep_dictionary(transaction, dictionary)
         return Head(head.position + events, digest)
 
-    def _keep_dictionary(self, transaction: lmdb.Transaction, frame: bytes) -> None:
+    def _keep_dictionary(self, transaction: lmdb.Transaction, number: int) -> None:
         """
-        See that the log has the dictionary of a frame.
+        See that the log has the dictionary of a frame, by its number, 0 for none.
         """
-        if (number := dictionary_of(frame)) and number not in self._kept:
+        if number:
             self._has_new_dictionary |= keep(transaction, self.environment.database(META), number)
 
     def adopt(self, frames: Sequence[tuple[Header, Columns, bytes, bytes]]) -> None:
@@ -184,7 +187,8 @@ class Journal(Reader):
                 cursor = transaction.cursor(db=self._index)
                 insert_index(cursor, streams, columns.versions, first)
                 transaction.put(number_bytes(first), frame, db=self._log, append=True)
-                self._keep_dictionary(transaction, frame)
+                if (dictionary := dictionary_of(frame)) not in self._kept:
+                    self._keep_dictionary(transaction, dictionary)
                 head = Head(header.last_position, header.digest)
             return number, head
 

@@ -95,10 +95,9 @@ def singles_per_s(folder: Path) -> tuple[float, float]:
     Return synced commits a second of bare py-lmdb and of ours, one typed event each.
 
     Both put the same keys and values in the same order, and take turns, so that they find the disk
-    in the same mood.
+    in the same mood. A turn's events are made before it, as a scheduler makes what it commits.
     """
-    events = [job_events(number)[0] for number in range(1, SINGLE_COMMITS + 1)]
-    puts = _puts(folder / "puts", events)
+    puts = _puts(folder / "puts", _submissions(range(1, SINGLE_COMMITS + 1)))
     bare_s = single_s = 0.0
     with (
         lmdb.open(str(folder / "bare"), map_size=1 << 40, max_dbs=4) as environment,
@@ -106,10 +105,18 @@ def singles_per_s(folder: Path) -> tuple[float, float]:
     ):
         databases = environment.open_db(b"frames"), environment.open_db(b"index")
         for at in range(0, SINGLE_COMMITS, TURN_COMMITS):
-            turn = slice(at, at + TURN_COMMITS)
-            bare_s += _timed(lambda: _put(environment, databases, puts[turn]))  # noqa: B023
-            single_s += _timed(lambda: [log.append([event]) for event in events[turn]])  # noqa: B023
+            turn = puts[at : at + TURN_COMMITS]
+            bare_s += _timed(lambda: _put(environment, databases, turn))  # noqa: B023
+            events = _submissions(range(at + 1, at + 1 + TURN_COMMITS))
+            single_s += _timed(lambda: [log.append([event]) for event in events])  # noqa: B023
     return SINGLE_COMMITS / bare_s, SINGLE_COMMITS / single_s
+
+
+def _submissions(numbers: range) -> list[Stamped]:
+    """
+    Return the first events of jobs with such numbers.
+    """
+    return [job_events(number)[0] for number in numbers]
 
 
 def _put(

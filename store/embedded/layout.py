@@ -38,10 +38,15 @@ NUMBER_END = 10**10
 IDS_REMEMBERED = 1 << 14
 """A stream's id is needed for the frame and for the index, and again when it goes on."""
 DIGITS = 10
+FIGURES = b"0123456789"
 KIND_MAX = 40
 KINDS_REMEMBERED = 64
 _kinds: dict[str, bytes] = {}
 """Kinds of numbered streams, with what the ids of their streams begin with."""
+_kinds_decoded: dict[bytes, str] = {}
+"""The same the other way round."""
+SURELY_FITS = ID_BYTES_MAX // 2
+"""An id of so many bytes isn't too long even if every one of them is a NUL, which counts double."""
 ESCAPE = 0xFF
 VERSION_BYTES_MAX = 8
 _SMALL_VERSIONS = tuple(bytes((1, version)) for version in range(0x100))
@@ -170,27 +175,64 @@ def encoded_plainly(stream: str | UUID) -> tuple[bytes, bytes]:
     return bare + rest, b"%b%b\x00" % (bare, rest.replace(b"\x00", b"\x00\xff"))
 
 
+# hot: each stream of each frame that is read comes here.
 def id_of(encoded: bytes) -> str | UUID:
     """
-    Decode what `id_bytes` encoded.
+    Decode what `id_bytes` encoded, and nothing else: what is read under an id must be found under
+    it.
+
+    Equivalent to: `decoded_plainly`. Differs in: what is surely short enough, and its kind known,
+    isn't encoded anew to be compared.
 
     Raises:
-        ValueError: It stands for no id.
+        ValueError: It stands for no id, or isn't the encoding of the one that it seems to be.
     """
     tag = encoded[:1]
+    if len(encoded) > SURELY_FITS:
+        return decoded_plainly(encoded)
+    if tag == NUMBERED_TAG:
+        begin = encoded.find(0) + 1
+        kind, end = _kinds_decoded.get(encoded[:begin]), begin + NUMBER_BYTES
+        number = int.from_bytes(encoded[begin:end])
+        if kind is not None and number < NUMBER_END:
+            if len(encoded) == end:
+                return f"{kind}{number:010d}"
+            if len(encoded) > end and encoded[end] not in FIGURES:
+                return f"{kind}{number:010d}{encoded[end:].decode()}"
+    elif tag == TEXT_TAG:
+        text = encoded[1:].decode()
+        if len(text) < DIGITS or _numbered(text) is None:
+            return text
+    return decoded_plainly(encoded)
+
+
+def decoded_plainly(encoded: bytes) -> str | UUID:
+    """
+    Decode an id, and see that it is encoded so.
+    """
+    tag, stream = encoded[:1], ""
     if tag == UUID_TAG:
         return UUID(bytes=encoded[1:])
+    begin, nul, behind = encoded.partition(b"\x00")
     if tag == NUMBERED_TAG:
-        kind, _, rest = encoded[1:].partition(b"\x00")
-        number = int.from_bytes(rest[:NUMBER_BYTES])
-        if len(rest) < NUMBER_BYTES or number >= NUMBER_END:
-            message = f"a stream's number {rest[:NUMBER_BYTES].hex()}"
-            raise ValueError(message)
-        return f"{kind.decode()}{number:010d}{rest[NUMBER_BYTES:].decode()}"
-    if tag != TEXT_TAG:
+        number = int.from_bytes(behind[:NUMBER_BYTES])
+        kind, rest = begin[1:].decode(), behind[NUMBER_BYTES:].decode()
+        stream = f"{kind}{number:010d}{rest}"
+    elif tag == TEXT_TAG:
+        stream = encoded[1:].decode()
+    else:
         message = f"a stream's id with the tag {tag!r}"
         raise ValueError(message)
-    return encoded[1:].decode()
+    try:
+        is_canonical = encoded_plainly(stream)[0] == encoded
+    except DataError as error:
+        raise ValueError(str(error)) from None
+    if not is_canonical:
+        message = f"a stream's id {encoded[:60]!r}, which isn't how {stream[:60]!r} is encoded"
+        raise ValueError(message)
+    if tag == NUMBERED_TAG and len(begin) <= KIND_MAX and len(_kinds_decoded) < KINDS_REMEMBERED:
+        _kinds_decoded[begin + nul] = kind
+    return stream
 
 
 def split_index_key(key: bytes) -> tuple[bytes, int]:

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from domain.errors import Corrupt
@@ -22,6 +22,7 @@ from store.embedded.frames import (
     open_frame,
     topic_mask,
 )
+from store.embedded.rows import streams_of
 
 NUMBERED = st.builds(
     "{}{:010d}{}".format,
@@ -51,16 +52,41 @@ def test_an_id_is_encoded_the_same_whichever_came_before(streams: list[str | UUI
         assert layout.encoded_plainly(stream) == layout.encoded_stream.__wrapped__(stream)
 
 
-@given(st.sampled_from([b"s", b"t", b"u", b"x", b""]), st.binary(max_size=20))
-def test_bytes_that_are_no_id_are_a_value_error_and_nothing_else(tag: bytes, rest: bytes) -> None:
+NUMBERS = st.integers(0, layout.NUMBER_END + 9).map(lambda number: number.to_bytes(5))
+NEARLY_IDS = (
+    st.tuples(st.sampled_from([b"s", b"t", b"u", b"x", b""]), st.binary(max_size=20))
+    | st.tuples(st.just(b"s"), NUMBERED.map(str.encode))
+    | st.tuples(st.just(b"t"), st.sampled_from([b"job:", b"", b"j0b", b"\xff"]), st.just(b"\0"),
+                NUMBERS, st.sampled_from([b"", b"[03]", b"7", b"\xff", b"\0" * 300, b"x" * 600]))
+    | st.tuples(st.just(b"s"), st.sampled_from([b"x" * 479, b"x" * 480, b"\0" * 240]))
+).map(b"".join)  # fmt: skip
+
+
+@example(b"sjob:0000000001")
+@example(b"tj0b\0\0\0\0\0\1")
+@example(b"tjob:\0\0\0\0\0\x017")
+@example(b"s" + b"x" * layout.ID_BYTES_MAX)
+@given(NEARLY_IDS)
+def test_bytes_that_no_id_is_encoded_as_are_a_value_error_and_nothing_else(encoded: bytes) -> None:
     """
-    Whoever reads a damaged frame must not end with another error.
+    A second encoding of an id would be read as events of it that its index knows nothing of.
     """
-    try:
-        stream = layout.id_of(tag + rest)
-    except ValueError:
-        return
-    assert stream == layout.id_of(layout.id_bytes(stream))
+    for decode in (layout.id_of, layout.id_of, layout.decoded_plainly):
+        try:
+            stream = decode(encoded)
+        except ValueError:
+            with pytest.raises(ValueError):
+                layout.decoded_plainly(encoded)
+        else:
+            assert encoded == layout.id_bytes(stream)
+
+
+def test_a_frame_that_names_a_stream_in_other_bytes_is_damage() -> None:
+    """
+    What isn't the encoding of an id is told with its position, like all other damage.
+    """
+    with pytest.raises(Corrupt, match=r"position 7, expected ids of streams, found .* isn't how"):
+        streams_of([layout.id_bytes("job:0000000001"), b"sjob:0000000001"], 7)
 
 
 @given(IDS, VERSIONS)

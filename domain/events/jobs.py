@@ -4,7 +4,7 @@ Events of jobs (streams ``job:NUMBER``); the job's id is its stream's, so no pay
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -247,19 +247,29 @@ class JobEnded(Event):
 class JobModified(Event):
     """
     Say what a pending job asks for from now on, or a started one may still change.
+
+    Args:
+        wishes_kept: Which operators' wishes to have pending jobs started on certain hosts outlive
+            it: those of all jobs that it changes, or, where its own can't be met any more, of the
+            other elements of its array. All others end.
     """
 
     TYPE_CODE: ClassVar[str] = "job.modified"
     spec: JobSpec
+    wishes_kept: Literal["none", "others", "all"] = "none"
 
 
 class JobSwitched(Event):
     """
     Say that a job moved to another queue; it keeps its age.
+
+    Args:
+        is_wish_kept: Whether an operator's wish to have it started on certain hosts outlives it.
     """
 
     TYPE_CODE: ClassVar[str] = "job.switched"
     queue: Name
+    is_wish_kept: bool = False
 
 
 RANK_MIDDLE: Final = 2**31

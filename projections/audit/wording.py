@@ -163,6 +163,8 @@ def _said(why: str) -> str:
     return f": {why}" if why else ""
 
 
+STILL_WANTED = ", still to start on the hosts that an operator named"
+
 # One line an event type; whatever is new in the vocabulary shows with its fields until it has one.
 _WORDS: dict[type[Event], Callable[[Any], str]] = {
     jobs.JobHeld: lambda _: "held",
@@ -184,8 +186,12 @@ _WORDS: dict[type[Event], Callable[[Any], str]] = {
         f"worker {e.worker} ordered to end attempt {e.attempt} (order {e.order_number}): {e.why}"
     ),
     jobs.JobEnded: lambda e: f"ended without a worker{_said(e.why)}",
-    jobs.JobModified: lambda _: "modified",
-    jobs.JobSwitched: lambda e: f"switched to queue {e.queue}",
+    jobs.JobModified: lambda e: (
+        "modified" + (STILL_WANTED if e.wishes_kept == "all" else "")
+    ),
+    jobs.JobSwitched: lambda e: (
+        f"switched to queue {e.queue}" + (STILL_WANTED if e.is_wish_kept else "")
+    ),
     jobs.JobMoved: _moved,
     jobs.JobRequeueRequested: lambda e: (
         "asked to go back to pending" + (", held" if e.hold else "")

@@ -308,7 +308,12 @@ class Watches(Moments):
         """
         Return a job with what its profile and queue fill in, but for the requirement.
         """
-        spec = job.spec
+        return self.values_for(job.spec)
+
+    def values_for(self, spec: JobSpec) -> JobSpec:
+        """
+        Return the same of a job's content.
+        """
         if not spec.profile and spec.queue in self._adding_nothing:
             return spec
         queue = self.stored.queues[spec.queue].spec

@@ -263,3 +263,21 @@ def test_texts_run_before_and_after_a_command(live, tmp_path):
     assert "TERM_PRE_EXEC_FAIL" == ended["why"]
     assert "exit 99" == live.job(fails)["program"]["pre_exec"]
     assert "pre-exec of the job: it ended with 99" in live.run("history", fails).stdout
+
+
+def test_what_becomes_of_an_operator_s_wish_is_told(live):
+    """
+    Whoever changes a job that waits for named hosts learns whether it still does.
+    """
+    job_id = live.submit("-R", "rusage[mem=90TB]", "--shell", "exit 0")
+    host = live.ask("hosts")["hosts"][0]["host"]
+    assert 0 == live.run("run", "-m", host, job_id).returncode
+
+    kept = live.run("modify", "--sp", "1", job_id)
+    assert f"job {job_id} is still to start on 1*{host}, as an operator wants" in kept.stderr
+    assert "still to start" in live.run("history", job_id).stdout
+    ended = live.run("modify", "-n", "2", "--json", job_id)
+    notes = json.loads(ended.stdout)["jobs"][0]["notes"]
+    assert f"job {job_id} is no longer to start on 1*{host}, as an operator wanted" in notes
+    assert "as an operator" not in live.run("stop", job_id).stderr
+    live.run("kill", job_id)

@@ -289,6 +289,8 @@ def change_jobs(
             continue
         if not as_json:
             say(f"Job {job_id} {done}.")
+            for text in answer.get("notes", ()):
+                note(f"xce: {text}")
     if as_json:
         say_json({"jobs": answers, "failed": [error.fields() for error in failures]})
     for failure in failures[:-1]:

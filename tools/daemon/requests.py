@@ -7,22 +7,25 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic_core import to_json
 
-from domain.commands import ModifyJob, SubmitJob
+from domain.commands import HoldJob, ModifyJob, StopJob, SubmitJob, SwitchJob
 from domain.errors import NotFound, OutcomeUnknown, Refused, XceError
 from domain.event import Value
 from domain.events.jobs import JobModified
 from domain.ids import job_of_stream, job_stream, split_job_id
-from domain.jobs import JobSpec
+from domain.jobs import HostTasks, JobSpec
 from projections.scheduling.handle.requirements import notes_of
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
 from replay.engine import Answer, Engine
 from tools.daemon.access import Caller, check_owner
 from tools.daemon.attempted import Attempted
+
+TELL_OF_WISH: Final = (HoldJob, StopJob, ModifyJob, SwitchJob)
+"""Commands that say what becomes of an operator's wish to start their job on certain hosts."""
 
 
 class Reply(NamedTuple):
@@ -118,7 +121,7 @@ class JobChange(Command):
         caller: Who asks; the job must be theirs, or they an operator.
     """
 
-    __slots__ = ("_job_id", "_make", "_taken")
+    __slots__ = ("_job_id", "_make", "_taken", "_wished")
 
     def __init__(
         self, job_id: str, make: Callable[[str, JobSpec], Value], caller: Caller, what: str
@@ -127,6 +130,7 @@ class JobChange(Command):
         self._job_id = job_id
         self._make = make
         self._taken: list[tuple[str, Answer]] = []
+        self._wished: list[str] = []
 
     def take(self, engine: Engine, now_us: int) -> None:
         """
@@ -138,6 +142,7 @@ class JobChange(Command):
         refused: Refused | None = None
         for job in jobs_named(engine.core.state, self._job_id):
             check_owner(self.caller, job.spec.user)
+            wish = job.forced_on
             try:
                 command = self._make(job.job_id, job.spec)
                 if isinstance(command, ModifyJob) and command.spec.group != job.spec.group:
@@ -147,6 +152,8 @@ class JobChange(Command):
                 refused = refused or error
             else:
                 self._taken.append((job.job_id, found))
+                if wish and found.events and isinstance(command, TELL_OF_WISH):
+                    self._wished.append(_note_on_wish(job, wish))
         if refused is not None and not self._taken:
             raise refused
 
@@ -166,7 +173,7 @@ class JobChange(Command):
             for job_id, found in self._taken
             if any(isinstance(event, JobModified) for event in found.events)
         ]
-        if notes := _notes_on(state, modified):
+        if notes := [*_notes_on(state, modified), *self._wished]:
             told["notes"] = notes
         if len(self._taken) > 1 or self._taken[0][0] != self._job_id:
             told["elements"] = [job_id for job_id, _ in self._taken]
@@ -197,6 +204,16 @@ def check_group(state: State, user: str, group: str) -> None:
     """
     if group and group not in state.groups_of(user):
         raise Refused("group", f"must be a user group that has {user} among its members", group)
+
+
+def _note_on_wish(job: JobRecord, wish: tuple[HostTasks, ...]) -> str:
+    """
+    Return what became of an operator's wish to start a pending job on certain hosts.
+    """
+    where = " ".join(each.text() for each in wish)
+    if job.forced_on:
+        return f"job {job.job_id} is still to start on {where}, as an operator wants"
+    return f"job {job.job_id} is no longer to start on {where}, as an operator wanted"
 
 
 def _notes_on(state: State, job_ids: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from domain.envelope import Stamped
 from domain.events.jobs import JobModified, JobMoved, JobSwitched
 from domain.job_states import LIVE, WAITING, JobState
 from domain.jobs import JobSpec
-from projections.scheduling.apply.waiting import begin_waiting, stop_waiting
+from projections.scheduling.apply.waiting import begin_waiting, stop_waiting, wait_for_hosts
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
 
@@ -24,18 +24,20 @@ def modified(state: State, stamped: Stamped, event: JobModified) -> None:
     job = state.stored.jobs[stamped.stream]
     job.fresh = "JOB_MODIFY"
     bound = event.spec.array
+    keeps_own, keeps = event.wishes_kept == "all", event.wishes_kept != "none"
     if bound is None or bound == job.spec.array:
-        _change(state, stamped, job, event.spec)
+        _change(state, stamped, job, event.spec, keeps_wish=keeps_own)
         return
     array = state.stored.arrays[job.number]
     array.started_max = bound.started_max
     for stream in array.elements:
         other = state.stored.jobs[stream]
         if other is job:
-            _change(state, stamped, job, event.spec)
+            _change(state, stamped, job, event.spec, keeps_wish=keeps_own)
         else:
             other.fresh = "JOB_MODIFY"
-            _change(state, stamped, other, other.spec.model_copy(update={"array": bound}))
+            spec = other.spec.model_copy(update={"array": bound})
+            _change(state, stamped, other, spec, keeps_wish=keeps)
 
 
 def switched(state: State, stamped: Stamped, event: JobSwitched) -> None:
@@ -47,11 +49,14 @@ def switched(state: State, stamped: Stamped, event: JobSwitched) -> None:
     job.fresh = "JOB_SWITCH"
     if job.state in WAITING:
         job.queue_us, job.place, job.beside = stamped.time_us, 0, None
-    _change(state, stamped, job, job.spec.model_copy(update={"queue": event.queue}))
+    spec = job.spec.model_copy(update={"queue": event.queue})
+    _change(state, stamped, job, spec, keeps_wish=event.is_wish_kept)
 
 
-def _change(state: State, stamped: Stamped, job: JobRecord, spec: JobSpec) -> None:
-    pending = job.state is JobState.PEND
+def _change(
+    state: State, stamped: Stamped, job: JobRecord, spec: JobSpec, *, keeps_wish: bool
+) -> None:
+    pending, wish = job.state is JobState.PEND, job.forced_on
     if pending:
         stop_waiting(state, job, stamped.time_us)
     state.forget_parents(job)
@@ -59,7 +64,9 @@ def _change(state: State, stamped: Stamped, job: JobRecord, spec: JobSpec) -> No
     state.watch_parents(job)
     if job.state in LIVE and spec.requirement != was_asked:
         _reserve_anew(state, job)
-    if pending:
+    if pending and wish and keeps_wish:
+        wait_for_hosts(state, job, wish)
+    elif pending:
         begin_waiting(state, job)
     elif job.state is JobState.PSUSP:
         state.set_waiting_timers(job)

@@ -29,7 +29,7 @@ from domain.job_states import JobState
 from domain.jobs import ExitRules
 from projections.scheduling.apply.stops import give_order, note_eased, note_victim
 from projections.scheduling.apply.transitions import move
-from projections.scheduling.apply.waiting import begin_waiting, stop_waiting
+from projections.scheduling.apply.waiting import begin_waiting, stop_waiting, wait_for_hosts
 from projections.scheduling.holds import note_left
 from projections.scheduling.promises import borrowed, promise
 from projections.scheduling.records import (
@@ -174,9 +174,7 @@ def run_requested(state: State, stamped: Stamped, event: JobRunRequested) -> Non
     job = state.stored.jobs[stamped.stream]
     stop_waiting(state, job, stamped.time_us)
     job.fresh = "JOB_MODIFY"
-    job.forced_on = event.hosts
-    state.waiting += 1
-    state.wait_for_hosts(job)
+    wait_for_hosts(state, job, event.hosts)
 
 
 def start_promised(state: State, stamped: Stamped, event: JobStartPromised) -> None:

@@ -5,6 +5,7 @@ Put pending jobs into what waits, and take them out.
 from __future__ import annotations
 
 from domain.job_states import JobState
+from domain.jobs import HostTasks
 from projections.scheduling.holds import drop_kept
 from projections.scheduling.promises import drop_promise
 from projections.scheduling.records import JobRecord
@@ -19,6 +20,16 @@ def begin_waiting(state: State, job: JobRecord) -> None:
     if job.gave_up_us is not None:
         state.gave_up[job.stream] = job
     state.check_readiness(job)
+
+
+def wait_for_hosts(state: State, job: JobRecord, hosts: tuple[HostTasks, ...]) -> None:
+    """
+    Have a pending job wait for the hosts where an operator wants it started; nobody else considers
+    it meanwhile.
+    """
+    job.forced_on = hosts
+    state.waiting += 1
+    state.wait_for_hosts(job)
 
 
 def stop_waiting(state: State, job: JobRecord, now_us: int) -> None:

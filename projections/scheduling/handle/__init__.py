@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from projections.scheduling.handle import jobs, policies, reports, settings
+from projections.scheduling.handle import changes, jobs, policies, reports, settings
 from projections.scheduling.handle.answers import NewEvents
 from projections.scheduling.state import State
 
@@ -18,6 +18,7 @@ Handle = Callable[[State, Any, str], NewEvents]
 HANDLE: Final[dict[type[Any], Handle]] = {
     **settings.HANDLE,
     **jobs.HANDLE,
+    **changes.HANDLE,
     **reports.HANDLE,
     **policies.HANDLE,
 }

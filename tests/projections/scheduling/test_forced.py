@@ -14,10 +14,8 @@ from domain.commands import (
     DefineUser,
     LeaveWorker,
     MarkUnreachable,
-    ModifyJob,
     RequeueJob,
     SetQueue,
-    SwitchJob,
 )
 from domain.errors import Refused
 from domain.jobs import HostChoice
@@ -351,38 +349,6 @@ def test_members_of_a_compound_share_the_hosts(scenario: Scenario) -> None:
 
 
 # -------------------------------------------------------------------------------------------- after
-
-
-@pytest.mark.parametrize("how", ["hold", "modify", "switch", "kill", "other hosts"])
-def test_the_wish_ends_when_the_job_is_changed(scenario: Scenario, how: str) -> None:
-    """
-    What was asked of another job, or before a hold, may no longer be meant.
-    """
-    scenario.hosts("h1 slots=1 mem_mb=100", "h2 slots=1 mem_mb=900")
-    queue(scenario, "other")
-    scenario.submit("A", resreq=("rusage[mem=200]",))
-    scenario.set_queue("normal", "inactive")
-    scenario.set_queue("other", "inactive")
-    scenario.run("A", "h1")
-    assert ["A pended: mem short on h1"] == scenario.session()
-    if how == "hold":
-        scenario.hold("A")
-        scenario.lift("A")
-    elif how == "modify":
-        spec = scenario.job("A").spec.model_copy(update={"user_priority": 1})
-        scenario.command(ModifyJob(job_id=scenario.ids["A"], spec=spec))
-    elif how == "switch":
-        scenario.command(SwitchJob(job_id=scenario.ids["A"], queue="other"))
-    elif how == "kill":
-        scenario.kill("A")
-        assert ["A ended: TERM_OWNER"] == scenario.session()
-    else:
-        scenario.run("A", "h2")
-        assert ["A dispatched: h2*1"] == scenario.session()
-
-    assert ({}, ()) == (scenario.state.forced, scenario.job("A").forced_on)
-    decisions = scenario.session()
-    assert not [words for words in decisions if "dispatched" in words]
 
 
 def test_a_wish_survives_a_snapshot(scenario: Scenario) -> None:

@@ -1,14 +1,18 @@
 """
-While a job waits for the hosts that an operator named, no picker knows of it, whatever happens.
+While a job waits for the hosts that an operator named, no picker knows of it, whatever happens; and
+what ends that.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from domain.commands import LeaveWorker, MoveJob, StartScheduler, WorkerReport
+from domain.arrays import ArraySpec, IndexRange
+from domain.commands import LeaveWorker, MoveJob, StartScheduler, SwitchJob, WorkerReport
 from projections.scheduling.derived import derived
+from tests.projections.scheduling.policies import queue
 from tests.projections.scheduling.preempting import again
+from tests.projections.scheduling.test_modified import change
 from tests.scenario import Scenario
 
 
@@ -58,3 +62,93 @@ def test_a_new_start_of_the_scheduler_keeps_nobody_back(scenario: Scenario) -> N
 
     assert "B dispatched: h1*1" in scenario.session()
     assert derived(scenario.state) == derived(again(scenario).state)
+
+
+@pytest.mark.parametrize("how", ["hold", "more tasks", "switch", "kill", "other hosts"])
+def test_the_wish_ends_when_the_job_can_not_be_what_was_meant(
+    scenario: Scenario, how: str
+) -> None:
+    """
+    A hold says that it mustn't start, and a job of other tasks can't start on as many as were
+    named.
+    """
+    scenario.hosts("h1 slots=1 mem_mb=100", "h2 slots=1 mem_mb=900")
+    queue(scenario, "other", tasks_default=2)
+    scenario.submit("A", resreq=("rusage[mem=200]",), names_tasks=False)
+    scenario.set_queue("normal", "inactive")
+    scenario.set_queue("other", "inactive")
+    scenario.run("A", "h1")
+    assert ["A pended: mem short on h1"] == scenario.session()
+    if how == "hold":
+        scenario.hold("A")
+        scenario.lift("A")
+    elif how == "more tasks":
+        change(scenario, "A", tasks_min=2, tasks_max=3)
+    elif how == "switch":
+        scenario.command(SwitchJob(job_id=scenario.ids["A"], queue="other"))
+    elif how == "kill":
+        scenario.kill("A")
+        assert ["A ended: TERM_OWNER"] == scenario.session()
+    else:
+        scenario.run("A", "h2")
+        assert ["A dispatched: h2*1"] == scenario.session()
+
+    assert ({}, ()) == (scenario.state.forced, scenario.job("A").forced_on)
+    assert derived(scenario.state) == derived(again(scenario).state)
+    decisions = scenario.session()
+    assert not [words for words in decisions if "dispatched" in words]
+
+
+@pytest.mark.parametrize("how", ["priority", "less memory", "a wider range", "switch"])
+def test_the_wish_outlives_what_does_not_contradict_it(scenario: Scenario, how: str) -> None:
+    """
+    A user who changes something else would take back unawares what an operator did for them.
+    """
+    scenario.hosts("h1 slots=1 mem_mb=100", "h2 slots=1 mem_mb=900")
+    queue(scenario, "other")
+    scenario.submit("A", resreq=("rusage[mem=200]",))
+    scenario.set_queue("normal", "inactive")
+    scenario.set_queue("other", "inactive")
+    scenario.run("A", "h1")
+    scenario.session()
+    if how == "priority":
+        change(scenario, "A", user_priority=1)
+    elif how == "less memory":
+        change(scenario, "A", resreq=("rusage[mem=150]",))
+    elif how == "a wider range":
+        change(scenario, "A", tasks_max=4)
+    else:
+        scenario.command(SwitchJob(job_id=scenario.ids["A"], queue="other"))
+
+    assert ["A pended: mem short on h1"] == scenario.session()
+    assert derived(scenario.state) == derived(again(scenario).state)
+    change(scenario, "A", resreq=("rusage[mem=50]",))
+    assert ["A dispatched: h1*1"] == scenario.session()
+    assert scenario.job("A").is_forced
+
+
+def test_another_bound_of_an_array_leaves_the_wishes_of_its_elements(scenario: Scenario) -> None:
+    """
+    Changed by one element it is all elements' bound; a wish is of an element alone.
+    """
+    scenario.hosts("h1 mem_mb=100", "h2 mem_mb=100")
+    array = ArraySpec(ranges=(IndexRange(start=1, end=3),), started_max=1)
+    scenario.submit("A", array=array, resreq=("rusage[mem=200]",))
+    scenario.run("A[1]", "h1")
+    scenario.run("A[2]", "h2")
+    wider = array.model_copy(update={"started_max": 2})
+
+    change(scenario, "A[3]", array=wider)
+    assert ["A[1]", "A[2]"] == forced(scenario)
+    change(scenario, "A[2]", array=array, tasks_min=2, tasks_max=2)
+    assert ["A[1]"] == forced(scenario)
+    change(scenario, "A[1]", array=wider, user_priority=1)
+    assert ["A[1]"] == forced(scenario)
+    assert derived(scenario.state) == derived(again(scenario).state)
+
+
+def forced(scenario: Scenario) -> list[str]:
+    """
+    Return the jobs that operators want on certain hosts.
+    """
+    return [name for name in scenario.ids if name != "A" and scenario.job(name).forced_on]

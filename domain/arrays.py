@@ -126,6 +126,23 @@ def parse_job_name(
     return name.strip(), ArraySpec(ranges=ranges, started_max=started_max)
 
 
+def parse_name_change(text: str, *, field: str = "name") -> tuple[str, int | None]:
+    """
+    Return the new name and bound that ``-J`` says of a job that is there: ``name``, ``%k`` or
+    ``name%k``; "" for no other name, None for no other bound, 0 for none from now on.
+
+    Raises:
+        Refused: It names indices, or what begins with % is no bound.
+    """
+    if "[" in text:
+        rule = "an array keeps its indices: expected a name, %k or name%k"
+        raise NotUnderstood(field, rule, text, text.index("[") + 1)
+    name, percent, bound = text.rpartition("%")
+    if not percent or (name and not bound.strip().isdecimal()):
+        return text.strip(), None
+    return name.strip(), parse_started_max(f"%{bound}", text, field=field) or 0
+
+
 def parse_started_max(after: str, text: str, *, field: str = "name") -> int | None:
     """
     Return the bound behind the brackets; %0 is none, as at LSF.

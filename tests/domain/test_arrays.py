@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.arrays import ArraySpec, IndexRange, JobSelection, parse_job_name, parse_selection
+from domain.arrays import (
+    ArraySpec,
+    IndexRange,
+    JobSelection,
+    parse_job_name,
+    parse_name_change,
+    parse_selection,
+)
 from domain.errors import Refused
 from domain.texts import NotUnderstood
 
@@ -93,6 +100,37 @@ def test_the_highest_index_is_the_clusters():
     1000 unless MAX_JOB_ARRAY_SIZE says otherwise.
     """
     assert parse_job_name("a[1-2000]", index_max=2000)[1] is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "change"),
+    [
+        ("%2", ("", 2)),
+        ("%0", ("", 0)),
+        ("new%2", ("new", 2)),
+        (" new %12 ", ("new", 12)),
+        ("a%b%3", ("a%b", 3)),
+        ("new", ("new", None)),
+        ("100%cpu", ("100%cpu", None)),
+        ("", ("", None)),
+    ],
+)
+def test_a_change_names_a_name_or_a_bound_or_both(text, change):
+    """
+    As LSF's ``bmod -J``; where no number follows, % is a letter like others.
+    """
+    assert change == parse_name_change(text)
+
+
+@pytest.mark.parametrize(("text", "column"), [("a[1-3]%2", 2), ("[1]", 1), ("%x", 1), ("%", 1)])
+def test_a_change_of_indices_or_of_no_bound_is_refused(text, column):
+    """
+    An array has the elements that it has; it would be renamed to what was meant otherwise.
+    """
+    refusal = refusal_of(parse_name_change, text)
+
+    assert isinstance(refusal, NotUnderstood)
+    assert column == refusal.column
 
 
 @given(arrays)

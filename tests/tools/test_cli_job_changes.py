@@ -220,6 +220,16 @@ def test_how_many_elements_of_an_array_are_started_is_changed_by_name(live):
         assert is_changed == json.loads(done.stdout)["jobs"][0]["changed"], done.stdout
     assert "many" == live.job(f"{array}[3]")["name"]
     assert "arrays" in live.run("modify", "-J", "%2", job_id).stderr
+    assert "arrays" in live.run("modify", "-J", "new%2", job_id).stderr
+    assert 0 == live.run("modify", "-J", "new%3", f"{array}[*]").returncode
+    assert "new" == live.job(f"{array}[3]")["name"]
+    assert "" == live.job(job_id)["name"]
+    for elements in ("[1]", "[1-3]", ".1-2"):
+        done = live.run("modify", "-J", "%1", f"{array}{elements}")
+        assert (2, 1) == (done.returncode, done.stderr.count("-J: ")), done.stderr
+        assert f"Name the array: {array}." in done.stderr
+    done = live.run("modify", "-J", "new[1-9]%3", array)
+    assert "an array keeps its indices" in done.stderr
     live.run("kill", array, job_id)
 
 

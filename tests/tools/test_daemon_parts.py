@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from domain.arrays import ArraySpec, IndexRange
 from domain.commands import (
     JobFinishedReport,
     JoinWorker,
@@ -27,6 +28,7 @@ from projections.scheduling.plugins import Plugins
 from replay.at import LADDER
 from replay.engine import Engine
 from store.log import EventLog
+from tools.daemon.bodies import ModifyRequest
 from tools.daemon.capability import capability, cluster_key, is_capability
 from tools.daemon.clock import LogClock
 from tools.daemon.config import ClusterFiles, DaemonSettings, first_commands
@@ -366,3 +368,18 @@ def test_the_architecture_names_every_file_of_a_cluster_directory() -> None:
 
     assert len(names) >= 8
     assert [] == [str(one) for one in (*names, Path("DIR") / LADDER) if f"    {one}" not in told]
+
+
+def test_how_many_elements_are_started_is_a_whole_array_s() -> None:
+    """
+    Named for one element it would change for all of them.
+    """
+    array = ArraySpec(ranges=(IndexRange(start=1, end=2),))
+    spec, asked = JobSpec(user="alice", queue="normal"), ModifyRequest(started_max=1)
+
+    whole = asked.changed(spec.model_copy(update={"array": array}), "8")
+    assert 1 == (whole.array and whole.array.started_max)
+    for named, one in (("8[1]", whole), ("9", spec)):
+        with pytest.raises(Refused) as refused:
+            asked.changed(one, named)
+        assert ("started_max", named) == (refused.value.field, refused.value.value)

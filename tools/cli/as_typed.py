@@ -33,6 +33,7 @@ PARAMETERS: Final = {
     "rerunnable": "is_rerunnable",
     "run_estimate_us": "estimate",
     "run_limit_us": "run_limit",
+    "started_max": "name",
     "tasks_max": "tasks",
     "tasks_min": "tasks",
     "user_priority": "priority",

@@ -127,7 +127,7 @@ Of a started job only the run limit and the name can change. Next: xce job 12.
               help="Resource requirement, in place of all it had; none takes it away.")
 @click.option("-W", "run_limit", metavar="[HOURS:]MINUTES", help="Run limit, or none.")
 @click.option("-w", "dependency", metavar="TEXT", help='Dependency such as "done(12)", or none.')
-@click.option("-J", "name", metavar="NAME|%K",
+@click.option("-J", "name", metavar="NAME[%K]|%K",
               help="A name for people, or none. %K: so many elements of an array at once.")
 @click.option("-G", "group", metavar="GROUP", help="The user group that it counts for, or none.")
 @click.option("-P", "project", metavar="PATH", help="Its project, or none.")
@@ -143,7 +143,20 @@ def modify(
     Change what jobs ask for; what isn't named stays as it is.
     """
     body = changes_of(options)
+    if "started_max" in body:
+        _check_arrays(job_ids)
     change_jobs(directory, job_ids, "modify", "is changed", body=body, as_json=as_json)
+
+
+def _check_arrays(job_ids: tuple[str, ...]) -> None:
+    """
+    Refuse, once, to change how many elements run at a time for some of them.
+    """
+    for job_id in job_ids:
+        number = re.split(r"[\[.]", job_id, maxsplit=1)[0]
+        if job_id.removesuffix("[*]") != number:
+            rule = "changes how many elements of a whole array run at a time"
+            raise Refused("-J", rule, job_id, hint=f"Name the array: {number}.")
 
 
 def changes_of(options: dict[str, Any]) -> Json:
@@ -168,10 +181,12 @@ def changes_of(options: dict[str, Any]) -> Json:
             body["resreq"] = list(value)
         elif option == "priority":
             body["user_priority"] = value
-        elif option == "name" and value.startswith("%"):
-            from domain.arrays import parse_started_max  # It loads pydantic.
+        elif option == "name" and not value.isalnum():
+            from domain.arrays import parse_name_change  # It loads pydantic.
 
-            body["started_max"] = parse_started_max(value, value) or 0
+            name, bound = parse_name_change(value)
+            body |= {"name": name} if name or bound is None else {}
+            body |= {} if bound is None else {"started_max": bound}
         else:
             body[TAKEN_AWAY[option][0]] = value
     if not body:

@@ -111,9 +111,13 @@ class ModifyRequest(Value):
     ends_as_orphan: bool | None = None
     started_max: Count | None = None
 
-    def changed(self, spec: JobSpec) -> JobSpec:
+    def changed(self, spec: JobSpec, named: str) -> JobSpec:
         """
         Return a job's content with what was given in place of what it had.
+
+        Args:
+            spec: What it had.
+            named: The job, or array, that the request names.
 
         Raises:
             Refused: A field breaks a rule.
@@ -126,7 +130,10 @@ class ModifyRequest(Value):
             given["names_tasks"] = True
         if (most := given.pop("started_max", None)) is not None:
             if spec.array is None:
-                raise Refused("started_max", "is for arrays only")
+                raise Refused("started_max", "is for arrays only", named)
+            if "[" in named:
+                hint = f"Name the array: {named.partition('[')[0]}."
+                raise Refused("started_max", "is for a whole array", named, hint)
             given["array"] = spec.array.model_copy(update={"started_max": most or None})
         try:
             return JobSpec(**{**dict(spec), **given})

@@ -299,13 +299,13 @@ async def modify(api: Api, http: HttpRequest, caller: Caller) -> Reply:
     """
     Change what a job asks for; what isn't given stays as it is.
     """
-    asked = await api.parsed(http, ModifyRequest)
+    asked, named = await api.parsed(http, ModifyRequest), job_id_of(http)
     return await _changed(
         api,
         http,
         caller,
         "ModifyJob",
-        lambda job_id, spec: ModifyJob(job_id=job_id, spec=asked.changed(spec)),
+        lambda job_id, spec: ModifyJob(job_id=job_id, spec=asked.changed(spec, named)),
     )
 
 

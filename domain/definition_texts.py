@@ -6,7 +6,9 @@ ways, wherever people give them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final
@@ -19,9 +21,10 @@ from domain.event import Value
 from domain.fairshare import ShareNode, parse_shares
 from domain.limits import Basis, LimitAmount, Scope
 from domain.name_lists import NameList, parse_names
-from domain.resreq.settings import ALIASES, MEMORY_NAMES
+from domain.resreq.settings import ALIASES
 from domain.thresholds import LoadThreshold, parse_thresholds
 from domain.units import (
+    MEMORY_NAMES,
     MILLI,
     MemoryUnit,
     parse_duration_us,
@@ -37,6 +40,11 @@ from domain.zones import UTC_NAME
 Json = dict[str, Any]
 
 SUGGESTED_MAX: Final = 3
+NONE: Final = "none"
+"""What takes a number away, as nothing after the = does."""
+
+_PLAIN_NUMBER: Final = re.compile(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?")
+_DURATIONS: Final = "say 90s, 30m, 1h30m or the like"
 
 
 def definition_of(kind: str, current: Json, texts: tuple[str, ...]) -> Json:
@@ -46,7 +54,8 @@ def definition_of(kind: str, current: Json, texts: tuple[str, ...]) -> Json:
     Args:
         kind: Of what; limits and projects have amounts of resources.
         current: The definition now, empty for a new one.
-        texts: FIELD=VALUE; a dot reaches into a field, nothing after = takes a value away.
+        texts: FIELD=VALUE; a dot reaches into a field, nothing after = takes a value away, and so
+            does none for a number.
 
     Raises:
         Refused: One isn't understood, or there is no such field.
@@ -131,6 +140,8 @@ def set_field(model: type[Value], spec: Json, name: str, text: str) -> None:
         spec[outer] = [text] if text else []
         spec["requirement"] = None
         return
+    if shape == "number" and text == NONE:
+        text = ""
     if text or shape == "text":
         spec[outer] = parse_value(outer, field, text)
     else:
@@ -192,16 +203,74 @@ def _number(name: str, text: str) -> Any:
     """
     Return a number with or without a unit; one without is in the unit of the field's name.
     """
-    if not text[-1:].isalpha() or not text[:1].isdigit():
+    if _PLAIN_NUMBER.fullmatch(text.strip()):
         return _json(text)
     if name.endswith("_us"):
-        return parse_duration_us(text, field=name)
+        return parse_duration_us(text, field=name, alone="a number of microseconds")
     if name.endswith("_kib"):
         return parse_memory_milli(text, unit=MemoryUnit.KB, field=name) // MILLI
     return text
 
 
+def unit_notices(texts: Iterable[str]) -> dict[str, str]:
+    """
+    Return by field what numbers without a unit were taken for, where a unit may stand.
+
+    LSF's bare durations are minutes, so whoever writes 90 rarely means microseconds.
+
+    Args:
+        texts: FIELD=VALUE, as they were given.
+    """
+    said = (text.partition("=") for text in texts)
+    return {name: words for name, _, value in said if (words := _unit_words(name, value.strip()))}
+
+
+def _unit_words(name: str, number: str) -> str:
+    if not number.isdecimal() or not int(number):
+        return ""
+    shown = show_by_name(name, int(number))
+    if name.endswith("_us"):
+        return f"a number without a unit is in microseconds, so this is {shown}; {_DURATIONS}"
+    if name.endswith("_kib"):
+        return f"a number without a unit is in KiB, so this is {shown}; say 2GB, 500MB or the like"
+    return ""
+
+
 # -------------------------------------------------------------------------------------------- show
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """
+    Hold what a field was and is, as people would say it; "" for nothing.
+    """
+
+    field: str
+    old: str
+    new: str
+
+    def words(self) -> str:
+        """
+        Return it in words.
+        """
+        return f"{self.field}: {self.old or NONE} -> {self.new or NONE}"
+
+
+def changes_of(kind: str, before: Json, after: Json) -> list[FieldChange]:
+    """
+    Return what differs between two definitions of a kind; all that differs from the defaults when
+    the first is empty, for a new one.
+    """
+    new = dict(told_fields(MODELS[kind].model_validate_json(json.dumps(after))))
+    if before:
+        old = dict(told_fields(MODELS[kind].model_validate_json(json.dumps(before))))
+    else:
+        old = {field.name: field.default for field in fields_of(kind) if field.name in new}
+    return [
+        FieldChange(name, old.get(name, ""), new.get(name, ""))
+        for name in dict.fromkeys((*new, *old))
+        if old.get(name, "") != new.get(name, "")
+    ]
 
 
 def told_fields(spec: Value, before: str = "") -> Iterator[tuple[str, str]]:

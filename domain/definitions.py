@@ -68,7 +68,7 @@ _PLAIN_WORDS: Final = {
     "json": "JSON",
 }
 _UNITS: Final = {
-    "_us": "duration: 90s, 30m, 1h, or a number of microseconds",
+    "_us": "duration: 90s, 30m, 1h30m, or a number of microseconds",
     "_kib": "memory: 500MB, 2GB, or a number of KiB",
     "_milli": "number of thousandths",
 }

@@ -82,3 +82,18 @@ def parse_signal(text: str) -> SignalName:
     except ValueError:
         known = ", ".join(each.removeprefix("SIG") for each in SignalName)
         raise Refused("signal", f"must be one of {known}", text) from None
+
+
+def is_known_signal(number: int) -> bool:
+    """
+    Say whether a number is that of a signal with a name.
+    """
+    return str(number) in _BY_NUMBER
+
+
+def signal_words(number: int) -> str:
+    """
+    Return a signal with its name: "signal 9 (SIGKILL)".
+    """
+    name = _BY_NUMBER.get(str(number))
+    return f"signal {number} ({name.value})" if name else f"signal {number}"

@@ -10,8 +10,8 @@ from domain.amounts import SLOTS, Milli
 from domain.errors import Refused
 from domain.event import Value
 from domain.resources import Catalogue, ResourceDescriptor, ResourceName, ResourceScope, ValueType
-from domain.resreq.settings import ALIASES, MEMORY_NAMES
-from domain.units import MemoryUnit, parse_memory_milli, parse_milli
+from domain.resreq.settings import ALIASES
+from domain.units import MEMORY_NAMES, MemoryUnit, parse_memory_milli, parse_milli
 
 
 class LoadThreshold(Value):

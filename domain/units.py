@@ -19,6 +19,9 @@ from domain.errors import Refused
 MILLI: Final = 1000
 """Thousandths in one base unit."""
 
+MEMORY_NAMES: Final = frozenset({"mem", "swp", "tmp", "maxmem", "maxswp", "maxtmp"})
+"""The built-in resources that are measured in units of memory."""
+
 SECOND_US: Final = 1_000_000
 MINUTE_US: Final = 60 * SECOND_US
 HOUR_US: Final = 60 * MINUTE_US
@@ -65,6 +68,14 @@ _UNIT_KIB: Final[dict[MemoryUnit, int]] = {
 }
 _SUFFIXES: Final = {name: unit for unit in MemoryUnit for name in (unit.value, unit.value[0])}
 _DURATIONS_US: Final = {"h": HOUR_US, "m": MINUTE_US, "s": SECOND_US}
+"""What a requirement's durations may end in, as in LSF."""
+
+_UNITS_US: Final = {"d": DAY_US, **_DURATIONS_US, "ms": 1000, "us": 1}
+_NUMBER_ALONE: Final = re.compile(_NUMBER)
+_DURATION: Final = re.compile(
+    "(?=.)" + "".join(rf"(?:{_NUMBER}\s*{unit}\s*)?" for unit in _UNITS_US)
+)
+_DURATION_PART: Final = re.compile(rf"({_NUMBER})\s*(d|h|ms|m|us|s)")
 
 
 def memory_unit_of(suffix: str) -> MemoryUnit | None:
@@ -176,9 +187,30 @@ def show_memory_rounded(milli: int) -> str:
     return f"{show_milli(milli)}KB"
 
 
-def parse_duration_us(text: str, *, field: str = "duration") -> int:
+def parse_duration_us(text: str, *, field: str = "duration", alone: str = "minutes") -> int:
     """
-    Return a duration: a number of minutes, or one that ends in h, m or s.
+    Return a duration as it is shown: "1h30m", "4m7.5s", "250ms"; a number alone is minutes.
+
+    Args:
+        text: What was given.
+        field: What a refusal names.
+        alone: What a refusal says that a number without a unit is.
+
+    Raises:
+        Refused: It is no such duration, or not a whole number of microseconds.
+    """
+    given = text.strip()
+    if _NUMBER_ALONE.fullmatch(given):
+        given += "m"
+    if len(given) > _DIGITS_MAX * len(_UNITS_US) or not _DURATION.fullmatch(given):
+        raise Refused(field, f"must be {alone}, or have units: 1h30m, 90s, 2d, 250ms", text)
+    parts = [(Fraction(number), unit) for number, unit in _DURATION_PART.findall(given)]
+    return _checked_us(sum(number * _UNITS_US[unit] for number, unit in parts), field, text)
+
+
+def parse_lsf_duration_us(text: str, *, field: str = "duration") -> int:
+    """
+    Return a duration of a resource requirement: a number of minutes, or one that ends in h, m or s.
 
     Raises:
         Refused: It is no such duration, or not a whole number of microseconds.
@@ -187,23 +219,60 @@ def parse_duration_us(text: str, *, field: str = "duration") -> int:
     unit_us = _DURATIONS_US.get(suffix or "m")
     if unit_us is None:
         raise Refused(field, "must be minutes, or end in h, m or s", text)
-    duration_us = number * unit_us
-    if duration_us.denominator != 1 or duration_us > DURATION_MAX_US:
+    return _checked_us(number * unit_us, field, text)
+
+
+def _checked_us(duration_us: Fraction | int, field: str, text: str) -> int:
+    exact = Fraction(duration_us)
+    if exact.denominator != 1 or exact > DURATION_MAX_US:
         raise Refused(
             field, "must be a whole number of microseconds, less than 100,000 years", text
         )
-    return duration_us.numerator
+    return exact.numerator
 
 
 def show_duration(duration_us: int) -> str:
     """
-    Return a duration in the largest of h, m and s that needs no decimals, else in decimals of s.
+    Return a duration exactly, as it can be given: "1h30m", "3d2h", "4m7.5s", "250ms", "90us".
+    """
+    if 0 < duration_us < SECOND_US:
+        unit = "ms" if duration_us >= _UNITS_US["ms"] else "us"
+        return _decimal(duration_us, _UNITS_US[unit]) + unit
+    minutes, rest_us = divmod(duration_us, MINUTE_US)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    counts = ((days, "d"), (hours, "h"), (minutes, "m"))
+    shown = "".join(f"{count}{unit}" for count, unit in counts if count)
+    return shown + (f"{_decimal(rest_us, SECOND_US)}s" if rest_us or not shown else "")
+
+
+def show_duration_rounded(duration_us: int) -> str:
+    """
+    Return a duration for people, rounded down to two figures or more: to whole seconds from a
+    minute on, to hundredths of a second below.
+    """
+    steps_us = ((MINUTE_US, SECOND_US), (SECOND_US, 10_000), (10_000, 1_000), (1_000, 100))
+    step_us = next((step for least, step in steps_us if duration_us >= least), 1)
+    return show_duration(duration_us - duration_us % step_us)
+
+
+def _decimal(value: int, unit: int) -> str:
+    """
+    Return a quotient of whole numbers as a decimal, exactly; the divisor is a power of ten.
+    """
+    whole, rest = divmod(value, unit)
+    return f"{whole}.{rest:0{len(str(unit)) - 1}d}".rstrip("0") if rest else str(whole)
+
+
+def show_lsf_duration(duration_us: int) -> str:
+    """
+    Return a duration as a resource requirement has it: in the largest of h, m and s that needs no
+    decimals, else in decimals of s.
     """
     for suffix, unit_us in _DURATIONS_US.items():
         if duration_us % unit_us == 0 and (duration_us or suffix == "m"):
             return f"{duration_us // unit_us}{suffix}"
-    whole, rest = divmod(duration_us, SECOND_US)
-    return f"{whole}.{rest:06d}".rstrip("0") + "s"
+    return f"{_decimal(duration_us, SECOND_US)}s"
 
 
 def show_by_name(name: str, value: int) -> str:
@@ -217,7 +286,7 @@ def show_by_name(name: str, value: int) -> str:
 
 def parse_run_limit_us(text: str, *, field: str = "run_limit") -> int:
     """
-    Return a limit written as LSF's ``[hours:]minutes``, or as a duration with h, m or s.
+    Return a limit written as LSF's ``[hours:]minutes``, or as a duration with its units.
 
     Raises:
         Refused: It is neither.
@@ -225,7 +294,7 @@ def parse_run_limit_us(text: str, *, field: str = "run_limit") -> int:
     match = _RUN_LIMIT.fullmatch(text.strip())
     if match is not None:
         return int(match[1] or 0) * HOUR_US + int(match[2]) * MINUTE_US
-    return parse_duration_us(text, field=field)
+    return parse_duration_us(text, field=field, alone="MINUTES or HOURS:MINUTES")
 
 
 def parse_time_us(text: str, *, field: str = "time") -> int:

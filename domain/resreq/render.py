@@ -32,7 +32,7 @@ from domain.resreq.syntax import (
     SpanForm,
     Text,
 )
-from domain.units import MINUTE_US, show_duration, show_memory, show_milli
+from domain.units import MINUTE_US, show_lsf_duration, show_memory, show_milli
 
 _PRECEDENCE: Final = {
     "||": 1, "&&": 2, "==": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4,
@@ -133,7 +133,7 @@ def _rusage_term(term: RusageTerm, settings: ParseSettings) -> str:
     shown = _list([_amount(term.resource, milli, settings) for milli in amounts])
     method = "" if term.per is Per.DEFAULT else f"/{term.per.value}"
     text = f"{term.resource}={shown}{method}"
-    durations = [show_duration(duration_us) for duration_us in lasting if duration_us is not None]
+    durations = [show_lsf_duration(each_us) for each_us in lasting if each_us is not None]
     if durations:
         text += f":duration={_list(durations)}"
     if term.is_decaying is not None:

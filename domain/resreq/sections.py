@@ -25,7 +25,7 @@ from domain.resreq.syntax import (
     SpanForm,
 )
 from domain.resreq.wrong import Wrong, position_of
-from domain.units import parse_duration_us, parse_memory_milli, parse_milli
+from domain.units import parse_lsf_duration_us, parse_memory_milli, parse_milli
 
 TASKS_MAX: Final = 1_000_000
 
@@ -321,7 +321,7 @@ def _milli(name: Token, amount: Token, settings: ParseSettings) -> int:
 
 def _duration_us(token: Token) -> int:
     try:
-        duration_us = parse_duration_us(token)
+        duration_us = parse_lsf_duration_us(token)
     except Refused as error:
         raise Wrong(position_of(token), f"a duration {error.rule}") from None
     if duration_us == 0:

@@ -7,13 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from domain.units import MemoryUnit
+from domain.units import MEMORY_NAMES, MemoryUnit
 
 ALIASES: Final = {"swap": "swp", "idle": "it", "login": "ls", "cpu": "r1m"}
 """LSF's other names of its load indices."""
-
-MEMORY_NAMES: Final = frozenset({"mem", "swp", "tmp", "maxmem", "maxswp", "maxtmp"})
-"""The built-in resources that are measured in units of memory."""
 
 TEXT_NAMES: Final = frozenset({"type", "model", "hname", "status", "arch"})
 """The built-in attributes that are texts."""

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 
 from domain.errors import NotFound, Refused
 from domain.ids import split_job_id
-from domain.units import show_memory_rounded, show_milli
+from domain.units import MEMORY_NAMES, show_memory_rounded, show_milli
 from projections.audit.reading import Reading, Row
 
 # So many of the jobs that ran instead are named.
@@ -51,7 +51,7 @@ class Shortage:
         hosts = f"{self.host_count} host{'' if self.host_count == 1 else 's'}"
         if not self.resource or self.missing_milli is None or self.available_milli is None:
             return f"{self.text}: {hosts}"
-        show = show_memory_rounded if self.resource == "mem" else show_milli
+        show = show_memory_rounded if self.resource in MEMORY_NAMES else show_milli
         if self.code == "HOST_LOAD":
             # A load isn't given away: whether more of it is better depends on the index.
             return (
@@ -81,7 +81,7 @@ def with_unit(milli: int, resource: str) -> str:
     """
     Return an amount of a resource for people.
     """
-    if resource == "mem":
+    if resource in MEMORY_NAMES:
         return show_memory_rounded(milli)
     unit = "slot" if resource == "slots" and milli == 1000 else resource
     return f"{show_milli(milli)} {unit}"

@@ -10,13 +10,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from domain.allocations import Allocation
-from domain.amounts import MEM, Amount
+from domain.amounts import Amount
 from domain.event import Event, event_class
 from domain.events import jobs, log, queues, refusals, scheduler, session, workers
 from domain.jobs import JobSpec
 from domain.reasons import show_grouped
 from domain.reservations import BackfillReservation
-from domain.units import show_duration, show_memory, show_milli
+from domain.signals import signal_words
+from domain.terminations import exit_words, termination_words
+from domain.units import (
+    MEMORY_NAMES,
+    MILLI,
+    show_duration,
+    show_duration_rounded,
+    show_memory,
+    show_memory_rounded,
+    show_milli,
+)
 from projections.audit.fold_spec import reserved
 from projections.audit.times import moment
 
@@ -37,7 +47,7 @@ def amount_words(resource: str, milli: int) -> str:
     """
     Return an amount with its unit where it has one.
     """
-    return show_memory(milli) if resource == MEM else show_milli(milli)
+    return show_memory(milli) if resource in MEMORY_NAMES else show_milli(milli)
 
 
 def _amounts(amounts: tuple[Amount, ...]) -> str:
@@ -98,14 +108,14 @@ def spec_words(spec: JobSpec, *, is_private: bool) -> str:
 def _finished(event: jobs.JobFinished) -> str:
     how = "finished, nobody knows how"
     if event.signal is not None:
-        how = f"ended by signal {event.signal}"
+        how = f"ended by {signal_words(event.signal)}"
     elif event.exit_code is not None:
-        how = "done" if event.exit_code == 0 else f"exited with {event.exit_code}"
-    why = f" ({event.why})" if event.why else ""
-    used = f"; processor time {show_duration(event.cpu_us)}" if event.cpu_us else ""
-    memory = (
-        f", memory {show_memory(event.max_rss_kib * 1000)} at most" if event.max_rss_kib else ""
-    )
+        code = event.exit_code
+        how = f"ended with {exit_words(code, None)}" if code else "done"
+    why = _why(event.why)
+    used = f"; processor time {show_duration_rounded(event.cpu_us)}" if event.cpu_us else ""
+    peak = show_memory_rounded(event.max_rss_kib * MILLI)
+    memory = f", memory {peak} at most" if event.max_rss_kib else ""
     return f"attempt {event.attempt} {how}{why}{used}{memory}"
 
 
@@ -159,6 +169,13 @@ def promise_words(reservation: BackfillReservation | None, host_name: HostName) 
     return f"gathers {where}{until}; starts {when}"
 
 
+def _why(why: str) -> str:
+    """
+    Return why something ended, in words after a colon.
+    """
+    return _said(termination_words(why))
+
+
 def _said(why: str) -> str:
     return f": {why}" if why else ""
 
@@ -183,9 +200,10 @@ _WORDS: dict[type[Event], Callable[[Any], str]] = {
     jobs.JobFinished: _finished,
     jobs.JobPended: lambda e: f"waits, reason set {e.reason_set}",
     jobs.JobKillOrdered: lambda e: (
-        f"worker {e.worker} ordered to end attempt {e.attempt} (order {e.order_number}): {e.why}"
+        f"worker {e.worker} ordered to end attempt {e.attempt} (order {e.order_number})"
+        f"{_why(e.why)}"
     ),
-    jobs.JobEnded: lambda e: f"ended without a worker{_said(e.why)}",
+    jobs.JobEnded: lambda e: f"ended{_why(e.why)}",
     jobs.JobModified: lambda e: (
         "modified" + (STILL_WANTED if e.wishes_kept == "all" else "")
     ),
@@ -196,7 +214,7 @@ _WORDS: dict[type[Event], Callable[[Any], str]] = {
     jobs.JobRequeueRequested: lambda e: (
         "asked to go back to pending" + (", held" if e.hold else "")
     ),
-    jobs.JobRequeued: lambda e: f"back to pending: {e.why}" + (", held" if e.hold else ""),
+    jobs.JobRequeued: lambda e: f"back to pending{_why(e.why)}" + (", held" if e.hold else ""),
     jobs.JobStopRequested: lambda _: "asked to stop",
     jobs.JobResumeRequested: lambda _: "asked to go on",
     jobs.JobPreemptionPlanned: lambda e: (

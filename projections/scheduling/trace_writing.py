@@ -15,7 +15,7 @@ import numpy as np
 from domain.allocations import Allocation, HostSpan
 from domain.reasons import PendReason
 from domain.resreq.syntax import OrderKey
-from domain.units import show_duration
+from domain.units import show_lsf_duration
 from projections.scheduling.budgets import LIMIT_RANK, Budget
 from projections.scheduling.capacity import Column, Mask
 from projections.scheduling.placement.plugins import Allocator
@@ -216,7 +216,7 @@ class Tracer:
             line = Line(Kind.ALTERNATIVE, "not_tried", number=later, count=len(branch.parts))
             if later > request.open_branches:
                 line.outcome = "skipped"
-                line.detail = f"opens {show_duration(branch.delay_us)} after submission"
+                line.detail = f"opens {show_lsf_duration(branch.delay_us)} after submission"
             self.add(line)
 
     @harmless

@@ -12,6 +12,7 @@ from domain.envelope import Envelope
 from domain.ids import job_of_stream
 from domain.job_states import ENDED
 from domain.reasons import show_grouped
+from domain.terminations import exit_words, termination_words
 from projections.scheduling.core import Core
 from projections.scheduling.records import JobRecord
 from replay.debugger.breakpoints import Breakpoint
@@ -136,8 +137,9 @@ def job_lines(core: Core, jobs: Sequence[JobRecord], limit: int, units: Units) -
 
 
 def _ended(job: JobRecord, units: Units) -> str:
-    code = f"exit code {job.exit_code}" if job.exit_code is not None else job.why
-    return f"ended {units.time(job.finish_us)} {code}".rstrip()
+    how = exit_words(job.exit_code, job.signal)
+    told = "; ".join(filter(None, (how, termination_words(job.why))))
+    return f"ended {units.time(job.finish_us)} {told}".rstrip()
 
 
 def _more(count: int, limit: int) -> Iterator[str]:

@@ -8,7 +8,13 @@ import json
 
 import pytest
 
-from domain.definition_texts import definition_of, set_field, told_fields
+from domain.definition_texts import (
+    changes_of,
+    definition_of,
+    set_field,
+    told_fields,
+    unit_notices,
+)
 from domain.definitions import MODELS, fields_of
 from domain.errors import Refused
 from domain.queues import QueueSpec
@@ -16,7 +22,7 @@ from domain.queues import QueueSpec
 SAID = {
     "queue": (
         "priority=40", "picker=fairshare", "limits.user_slots=10", "hosts=h1+2 others",
-        "fairshare.shares=ann=10 staff=5(bob=1 eve=2)", "slot_reserve_us=90m",
+        "fairshare.shares=ann=10 staff=5(bob=1 eve=2)", "slot_reserve_us=1h30m",
         "job_limits_max.memory_kib=2GB", "thresholds=r1m=0.7/2 mem=2GB/500MB pg=/20",
         "run_windows=08:00-18:00", "exits.success=1 2", "resreq=select[mem>5]", "on_load=requeue",
         "users=all ~eve", "preemptible_by=urgent",
@@ -31,7 +37,7 @@ SAID = {
     "cluster": (
         "name=c", "default_queue=q", "picker=easy", "allocators=parjob fill",
         "session_interval_us=0", "session_max_decisions=9", "clean_period_us=1h", "forget_batch=1",
-        "key_retention_us=24h", "snapshot_every_events=5", "default_host_type=any",
+        "key_retention_us=1d", "snapshot_every_events=5", "default_host_type=any",
         "memory_unit=MB", "reserve_per_task=false", "preemption.relation=either",
         "preemption.job_types=exclusive backfill",
     ),
@@ -147,3 +153,62 @@ def test_nothing_after_the_sign_takes_a_value_inside_another_away():
     set_field(QueueSpec, spec, "limits.slots", "")
 
     assert {"limits": {"jobs": 3}} == spec
+
+
+def test_a_number_is_taken_away_by_none_too():
+    """
+    None is what a definition shows of nothing.
+    """
+    spec = {"limits": {"slots": 5, "jobs": 3}, "run_limit_max_us": 60_000_000}
+
+    set_field(QueueSpec, spec, "limits.slots", "none")
+    set_field(QueueSpec, spec, "run_limit_max_us", "none")
+
+    assert {"limits": {"jobs": 3}} == spec
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("run_limit_max_us=90", "is in microseconds, so this is 90us"),
+     ("queue.night.slot_reserve_us=3600000000", "so this is 1h"),
+     ("job_limits_max.memory_kib=2048", "is in KiB, so this is 2MB")],
+)  # fmt: skip
+def test_a_number_without_a_unit_is_told_what_it_was_taken_for(text, words):
+    """
+    A run limit of 90 was one of 90 microseconds, and nobody said so.
+    """
+    (told,) = unit_notices([text]).values()
+
+    assert words in told
+
+
+@pytest.mark.parametrize("text", ["run_limit_max_us=90s", "run_limit_max_us=0", "priority=90",
+                                  "run_limit_max_us=", "memory_kib=2GB"])  # fmt: skip
+def test_a_number_that_leaves_nothing_open_is_not_told_of(text):
+    """
+    Else people would learn not to read it.
+    """
+    assert {} == unit_notices([text])
+
+
+def test_what_of_a_definition_changes_is_told_as_it_was_and_is():
+    """
+    In the texts that define it; nothing is told of what stays.
+    """
+    before = {"priority": 5, "run_limit_max_us": 90, "limits": {"slots": 3, "jobs": 1}}
+    texts = ("priority=5", "run_limit_max_us=1h30m", "limits.slots=", "hosts=h1")
+    after = definition_of("queue", before, texts)
+
+    assert [
+        "run_limit_max_us: 90us -> 1h30m", "limits.slots: 3 -> none", "hosts: none -> h1",
+    ] == [one.words() for one in changes_of("queue", before, after)]  # fmt: skip
+    assert [] == changes_of("queue", after, after)
+
+
+def test_of_a_new_definition_what_differs_from_the_defaults_is_told():
+    """
+    Its other fields are as nobody said them.
+    """
+    after = definition_of("queue", {}, ("priority=5", "on_preempt=suspend"))
+
+    assert [("priority", "5")] == [(one.field, one.new) for one in changes_of("queue", {}, after)]

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from domain.reasons import TEXTS
+from domain.terminations import TEXTS as ENDS
 from domain.terminations import Termination
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,3 +79,4 @@ def test_every_termination_reason_is_explained() -> None:
     never = {code for code, row in table.items() if row[2].startswith("never:")}
     assert [] == [code for code, row in table.items() if code not in never and not is_there(row[3])]
     assert all(not table[code][3] for code in never)
+    assert set(ENDS) == set(table) - never

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.terminations import Termination, termination_of
+from domain.terminations import Termination, exit_words, termination_of, termination_words
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,31 @@ def test_an_unknown_number_stays_a_number():
     Releases add reasons.
     """
     assert 99 == termination_of(99)
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "signal", "words"),
+    [
+        (None, None, ""),
+        (3, None, "exit code 3"),
+        (126, None, "exit code 126: the command can't be executed"),
+        (127, None, "exit code 127: the command isn't found"),
+        (137, None, "exit code 137: a shell's for signal 9 (SIGKILL)"),
+        (200, None, "exit code 200"),
+        (None, 9, "signal 9 (SIGKILL)"),
+        (None, 40, "signal 40"),
+    ],
+)
+def test_how_a_program_ended_is_told_in_words(exit_code, signal, words):
+    """
+    A bare 137 says nothing to whoever doesn't know shells by heart.
+    """
+    assert words == exit_words(exit_code, signal)
+
+
+def test_a_reason_is_told_in_words_with_its_code():
+    """
+    The words for people, the code to look it up; what a worker says is words already.
+    """
+    assert "killed by its user (TERM_OWNER)" == termination_words("TERM_OWNER")
+    assert "no such directory" == termination_words("no such directory")

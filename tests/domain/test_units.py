@@ -15,11 +15,14 @@ from domain.units import (
     MemoryUnit,
     memory_limit_kib,
     parse_duration_us,
+    parse_lsf_duration_us,
     parse_memory_milli,
     parse_milli,
     parse_run_limit_us,
     parse_time_us,
     show_duration,
+    show_duration_rounded,
+    show_lsf_duration,
     show_memory,
     show_memory_rounded,
     show_milli,
@@ -42,6 +45,40 @@ def test_parse_is_the_inverse_of_show_for_durations(duration_us):
     As for amounts.
     """
     assert duration_us == parse_duration_us(show_duration(duration_us))
+    assert duration_us == parse_lsf_duration_us(show_lsf_duration(duration_us))
+
+
+@given(st.integers(0, DURATION_MAX_US))
+def test_a_rounded_duration_can_be_given_too_and_is_no_longer(duration_us):
+    """
+    Whatever a screen shows can be typed, and nobody is told of more than there is.
+    """
+    rounded_us = parse_duration_us(show_duration_rounded(duration_us))
+
+    assert 0 <= duration_us - rounded_us <= duration_us // 10
+
+
+@pytest.mark.parametrize(
+    ("duration_us", "shown"),
+    [
+        (90, "90us"), (1_112, "1.112ms"), (1_500_000, "1.5s"), (247_000_000, "4m7s"),
+        (5_400_000_000, "1h30m"), (86_400_000_000, "1d"), (266_647_500_000, "3d2h4m7.5s"),
+    ],
+)  # fmt: skip
+def test_a_duration_is_shown_in_units_that_are_read_at_a_glance(duration_us, shown):
+    """
+    Neither 0.00009s nor 9433s says anything to people.
+    """
+    assert shown == show_duration(duration_us)
+
+
+@pytest.mark.parametrize("text", ["1d", "1w", "250ms"])
+def test_a_duration_of_a_requirement_has_the_units_of_lsf_alone(text):
+    """
+    A requirement is a text of LSF's language: what it doesn't take isn't taken here.
+    """
+    with pytest.raises(Refused, match="end in h, m or s"):
+        parse_lsf_duration_us(text)
 
 
 @given(st.integers(0, 2**57))
@@ -117,7 +154,8 @@ def test_an_amount_too_large_to_store_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("10", 600), ("10m", 600), ("1h", 3600), ("30s", 30), ("0.5h", 1800)]
+    ("text", "seconds"), [("10", 600), ("10m", 600), ("1h", 3600), ("30s", 30), ("0.5h", 1800),
+     ("1h 30m", 5400), ("2d1s", 172_801)],
 )
 def test_a_bare_duration_is_in_minutes(text, seconds):
     """
@@ -134,7 +172,7 @@ def test_a_run_limit_is_hours_and_minutes(text, minutes):
     assert minutes * 60_000_000 == parse_run_limit_us(text)
 
 
-@pytest.mark.parametrize("text", ["", "5d", "1:2:3", "-5", "1.00000001s"])
+@pytest.mark.parametrize("text", ["", "5y", "1:2:3", "-5", "1.00000001s", "1m1h", "1h1h", "h"])
 def test_what_is_no_duration_is_refused(text):
     """
     As for amounts.

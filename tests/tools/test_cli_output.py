@@ -4,7 +4,15 @@ What is printed: nothing can drive a terminal, tables stay whole in a pipe, amou
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import struct
+import subprocess
+import sys
+import termios
+import time
+from contextlib import suppress
 
 import pytest
 
@@ -64,14 +72,14 @@ def test_json_is_ascii_whatever_is_in_it(capsys):
     ("microseconds", "shown"),
     [
         (None, "-"),
-        (0, "0.00 s"),
-        (250_000, "0.25 s"),
-        (59_999_999, "59.99 s"),
-        (60_000_000, "1 min"),
-        (247_000_000, "4 min 7 s"),
-        (5_400_000_000, "1 h 30 min"),
-        (7_447_000_000, "2 h 4 min 7 s"),
-        (266_647_000_000, "3 d 2 h 4 min 7 s"),
+        (0, "0s"),
+        (250_000, "250ms"),
+        (59_999_999, "59.99s"),
+        (60_000_000, "1m"),
+        (247_000_000, "4m7s"),
+        (5_400_000_000, "1h30m"),
+        (7_447_000_000, "2h4m7s"),
+        (266_647_000_000, "3d2h4m7s"),
     ],
 )
 def test_a_duration_says_its_units(microseconds, shown):
@@ -84,9 +92,9 @@ def test_a_duration_says_its_units(microseconds, shown):
 @pytest.mark.parametrize(
     ("resource", "milli", "shown"),
     [
-        ("mem", 512_000, "512 KB"),
-        ("mem", 102_400_000, "100 MB"),
-        ("mem", 1_572_864_000, "1.5 GB"),
+        ("mem", 512_000, "512KB"),
+        ("mem", 102_400_000, "100MB"),
+        ("mem", 1_572_864_000, "1.5GB"),
         ("slots", 4_000, "4"),
         ("licence", 1_500, "1.5"),
     ],
@@ -107,3 +115,82 @@ def test_an_unknown_column_is_refused_with_the_known_ones():
 
     assert ("columns", "nodes") == (refused.value.field, refused.value.value)
     assert "job,hosts" in refused.value.rule
+
+
+LISTED = """
+import click
+from tools.cli.options import columns_option
+from tools.cli.output import table
+
+@click.command()
+@columns_option
+def shown(columns):
+    table(("JOB", "REASON"), [(1, "not enough slots: 12 hosts")], is_list=LIST)
+
+shown()
+"""
+
+
+def on_terminal(columns, script, *arguments):
+    """
+    Return what a script prints on a terminal of so many columns (0: it doesn't tell), both streams.
+    """
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen(
+        [sys.executable, "-c", script, *arguments], stdout=theirs, stderr=theirs, stdin=theirs
+    ) as child:
+        os.close(theirs)
+        told = b""
+        with suppress(OSError):
+            while part := os.read(ours, 4096):
+                told += part
+        os.close(ours)
+        assert 0 == child.wait(timeout=30)
+    return told.decode().splitlines()
+
+
+def test_a_list_is_cut_on_a_narrow_terminal_and_says_how_to_see_all():
+    """
+    Lines that the terminal wraps can't be read down; what is lost must not be lost quietly.
+    """
+    script = LISTED.replace("LIST", "True")
+
+    cut = on_terminal(20, script)
+    wide = on_terminal(20, script, "--wide")
+
+    assert "1    not enough slo…" == cut[1]
+    assert ["Lines that end in … are cut; --wide shows them whole."] == cut[2:]
+    assert ["JOB  REASON", "1    not enough slots: 12 hosts"] == wide
+
+
+@pytest.mark.parametrize("columns", [0, 80])
+def test_a_list_is_whole_where_the_terminal_is_wide_or_does_not_tell(columns):
+    """
+    A terminal of unknown width has 0 columns for the system, which nothing fits into.
+    """
+    told = on_terminal(columns, LISTED.replace("LIST", "True"))
+
+    assert ["JOB  REASON", "1    not enough slots: 12 hosts"] == told
+
+
+def test_other_tables_are_wrapped_in_their_last_column():
+    """
+    They are read line by line, and what a field means must not be cut away.
+    """
+    told = on_terminal(30, LISTED.replace("LIST", "False"))
+
+    assert ["JOB  REASON", "1    not enough slots: 12", "     hosts"] == told
+
+
+def test_a_moment_of_a_list_is_as_short_as_it_can_be():
+    """
+    Whole dates left no room for the reason on a terminal of 80 columns.
+    """
+    now_us = int(time.mktime((2026, 11, 30, 12, 0, 0, 0, 0, -1))) * output.US
+    hour_us = 3600 * output.US
+
+    assert "11:00:00" == output.show_moment(now_us - hour_us, now_us)
+    assert "11-29 12:00" == output.show_moment(now_us - 24 * hour_us, now_us)
+    assert "2025-11-30" == output.show_moment(now_us - 365 * 24 * hour_us, now_us)
+    assert "-" == output.show_moment(None, now_us)

@@ -189,8 +189,8 @@ def test_help_imports_no_heavy_module():
         (["-n", "two", "true"], "-n: must be MIN or MIN,MAX in whole numbers (given: 'two')."),
         (["-n", "2,", "true"], "-n: must be MIN or MIN,MAX in whole numbers (given: '2,')."),
         (["-n", "-1", "true"], "-n: must be MIN or MIN,MAX in whole numbers (given: '-1')."),
-        (["-W", "1:x", "--", "true"], "-W: must be MINUTES or HOURS:MINUTES (given: '1:x')."),
-        (["-W", "0", "--", "true"], "-W: must be at least 1 minute (given: '0')."),
+        (["-W", "1:x", "--", "true"], "-W: must be MINUTES or HOURS:MINUTES, or have units"),
+        (["-W", "0", "--", "true"], "-W: must be more than 0 (given: '0')."),
         (["--env", "NO_SUCH", "--", "true"], "--env: must be ALL, NONE, NAME=VALUE, ~NAME or"),
         ([], "COMMAND: must be given after --, or else by --shell."),
         (["--shell", "a", "--", "b"], "COMMAND: must be given after --, or else by --shell."),
@@ -213,6 +213,7 @@ def test_run_limits_are_minutes_or_hours_and_minutes():
     The form is LSF's -W.
     """
     assert 90 * 60_000_000 == submit.parse_run_limit("90") == submit.parse_run_limit("1:30")
+    assert 90 * 60_000_000 == submit.parse_run_limit("1h30m") == submit.parse_run_limit("90m")
 
 
 def test_the_environment_is_changed_option_by_option():

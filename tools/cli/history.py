@@ -23,7 +23,7 @@ from tools.cli.audit_asking import (
 )
 from tools.cli.client import Client, Json, segment
 from tools.cli.options import dir_option, json_option
-from tools.cli.output import counted, say, say_json, table
+from tools.cli.output import counted, say, say_json, show_duration, table
 
 ELEMENTS_SHOWN = 50
 
@@ -124,7 +124,7 @@ def _show(told: Json) -> None:
     if told.get("elements"):
         _show_elements(told["elements"])
     if told["in_state_us"]:
-        _show_seconds(told["in_state_us"], kind)
+        _show_times(told["in_state_us"], kind)
     say(f"Told from {_period(told)}, position {told['position']:,} of the log.")
 
 
@@ -140,12 +140,10 @@ def _show_line(line: Json, wide: int) -> None:
 
 
 def _show_elements(elements: list[Json]) -> None:
-    from projections.audit.times import seconds
-
     states = list(elements[0]["in_state_us"])
-    say(f"{counted(len(elements), 'element')}, with the seconds in each state:")
+    say(f"{counted(len(elements), 'element')}, with the time in each state:")
     rows = [
-        (one["job_id"], one["state"], *(seconds(one["in_state_us"][state]) for state in states))
+        (one["job_id"], one["state"], *(show_duration(one["in_state_us"][of]) for of in states))
         for one in elements[:ELEMENTS_SHOWN]
     ]
     table(["JOB", "STATE", *(f"IN_{state}" for state in states)], rows,
@@ -154,13 +152,11 @@ def _show_elements(elements: list[Json]) -> None:
         say(f"and {len(elements) - ELEMENTS_SHOWN:,} more; --json names them all")
 
 
-def _show_seconds(in_state_us: dict[str, int], kind: str) -> None:
-    from projections.audit.times import seconds
-
+def _show_times(in_state_us: dict[str, int], kind: str) -> None:
     whose = " of all elements" if kind == "array" else ""
-    say(f"Seconds in each state{whose}:")
+    say(f"Time in each state{whose}:")
     heads = [*in_state_us, "TOTAL"]
-    shown = [*map(seconds, in_state_us.values()), seconds(sum(in_state_us.values()))]
+    shown = [*map(show_duration, in_state_us.values()), show_duration(sum(in_state_us.values()))]
     table(heads, [shown], numbers=" ".join(heads))
 
 

@@ -81,7 +81,7 @@ def _list(client: Client, columns: list[int], *, as_json: bool) -> None:
         return
     rows = [[row[column] for column in columns] for row in map(_row, answer["hosts"])]
     if rows:
-        table([HEADS[column] for column in columns], rows, numbers=NUMBERS)
+        table([HEADS[column] for column in columns], rows, numbers=NUMBERS, is_list=True)
     else:
         note(f"No host has joined. Start one: xce worker --dir {client.directory}")
 

@@ -5,6 +5,7 @@ List jobs, show one, and end, keep back or let go on.
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import click
 
 from domain.errors import NotFound, Refused
 from domain.signals import parse_signal
+from domain.terminations import exit_words, termination_words
 from tools.cli.as_typed import tell_as_typed
 from tools.cli.client import Client, Json, segment
 from tools.cli.options import columns_option, dir_option, json_option, watch_option
@@ -22,12 +24,18 @@ from tools.cli.output import (
     say_json,
     show_duration,
     show_kib,
+    show_moment,
     show_time,
     table,
     watch,
 )
 
-HEADS = ("JOB", "STATE", "USER", "QUEUE", "TASKS", "HOSTS", "EXIT", "NAME", "SUBMITTED", "REASON")
+HEADS = (
+    "JOB", "STATE", "USER", "QUEUE", "TASKS", "HOSTS", "EXIT", "NAME", "SUBMITTED", "TIME",
+    "REASON",
+)  # fmt: skip
+EXIT = HEADS.index("EXIT")
+WAITING = ("PEND", "PSUSP", "WAIT")
 ENDED = ("DONE", "EXIT")
 JUST_ONE = re.compile(r"[1-9][0-9]{0,9}(\[[1-9][0-9]{0,5}\])?")
 """One job, element or array by its number."""
@@ -45,21 +53,41 @@ def show_hosts(hosts: Any) -> str:
     return ":".join(parts)
 
 
-def show_exit(job: Json) -> str:
+def _exit(job: Json) -> str:
     """
-    Return how a job ended: its exit code, or the signal that ended it.
+    Return how a job ended, in short: its exit code, or the signal that ended it.
     """
     if job.get("signal") is not None:
         return f"signal {job['signal']}"
     return "" if job.get("exit_code") is None else str(job["exit_code"])
 
 
-def _row(job: Json) -> list[Any]:
+def _end_words(job: Json) -> str:
+    """
+    Return how a job ended that didn't end well, in words.
+    """
+    if job.get("why"):
+        return termination_words(job["why"])
+    return exit_words(job.get("exit_code"), job.get("signal")) if job["state"] == "EXIT" else ""
+
+
+def _time_us(job: Json, now_us: int) -> int:
+    """
+    Return for how long a job has waited, or has been on its hosts, or was until it ended.
+    """
+    begin_us = job.get("start_us") or job.get("dispatch_us") or job["submit_us"]
+    if job["state"] in WAITING:
+        begin_us = job["submit_us"]
+    end_us = now_us if job.get("finish_us") is None else job["finish_us"]
+    return max(0, int(end_us) - int(begin_us))
+
+
+def _row(job: Json, now_us: int) -> list[Any]:
     return [
         job["job_id"], job["state"], job["user"], job["queue"], job.get("tasks"),
-        show_hosts(job.get("hosts")), show_exit(job), job.get("name"),
-        show_time(job.get("submit_us")),
-        job.get("pend_reason") or job.get("stopped") or job.get("why"),
+        show_hosts(job.get("hosts")), _exit(job), job.get("name"),
+        show_moment(job.get("submit_us"), now_us), show_duration(_time_us(job, now_us)),
+        job.get("pend_reason") or job.get("stopped") or _end_words(job),
     ]
 
 
@@ -72,7 +100,9 @@ Examples:
   xce jobs 12 '7[1-3]'           these, ended or not; of an array (7) all elements
   xce jobs --columns job,state,hosts
   xce jobs --json | jq '.jobs[] | select(.state == "PEND") | .job_id'
-Next: xce job JOB for everything about one, xce why JOB for what it waits for.
+EXIT is shown when one has ended; TIME is how long a job has waited, or been on its hosts; REASON
+says why it waits, is stopped or ended. Next: xce job JOB for everything about one, xce why JOB for
+what it waits for.
 """)
 @click.argument("job_ids", nargs=-1, metavar="[JOB...]")
 @click.option("-a", "--all", "everything", is_flag=True, help="Also those that have ended.")
@@ -103,9 +133,12 @@ def _list(client: Client, columns: list[int], options: Json, *, as_json: bool) -
     if as_json:
         say_json(answer)
         return
-    rows = [[row[column] for column in columns] for row in map(_row, answer["jobs"])]
+    told = [_row(job, time.time_ns() // 1000) for job in answer["jobs"]]
+    if options["columns"] is None and not any(row[EXIT] for row in told):
+        columns = [column for column in columns if column != EXIT]
+    rows = [[row[column] for column in columns] for row in told]
     if rows:
-        table([HEADS[column] for column in columns], rows, numbers="JOB TASKS")
+        table([HEADS[column] for column in columns], rows, numbers="JOB TASKS TIME", is_list=True)
     else:
         note(_none_words(options))
 
@@ -232,8 +265,8 @@ def _facts(job: Json) -> list[tuple[str, Any]]:
         ("Submitted", show_time(job.get("submit_us"))),
         ("Started", show_time(job.get("start_us"))),
         ("Finished", show_time(job.get("finish_us"))),
-        ("Exit", show_exit(job)),
-        ("Ended by", job.get("why")),
+        ("Exit", exit_words(job.get("exit_code"), job.get("signal"))),
+        ("Why it ended", termination_words(job.get("why") or "")),
         ("CPU time", show_duration(job.get("cpu_us") or None)),
         ("Memory peak", show_kib(job.get("max_rss_kib") or None)),
         ("Output", job.get("stdout") or program.get("stdout")),

@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from domain.errors import Refused
+from tools.cli.output import WIDE
 
 Command = TypeVar("Command", bound=Callable[..., object])
 Given = TypeVar("Given")
@@ -132,13 +133,21 @@ def watch_option(command: Command) -> Command:
 
 def columns_option(command: Command) -> Command:
     """
-    Add --columns.
+    Add --columns, and --wide, for lists of many things.
     """
+    wide = click.option(
+        "--wide", is_flag=True, expose_value=False, callback=_note_wide,
+        help="Show lines whole that are wider than the terminal; elsewhere they are anyway.",
+    )  # fmt: skip
     return click.option(
         "--columns",
         metavar="NAME,...",
         help="Only these columns, in this order, by their heads in lower case.",
-    )(command)
+    )(wide(command))
+
+
+def _note_wide(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001
+    ctx.meta[WIDE] = value
 
 
 def examples(*lines: str, after: str = "") -> str:

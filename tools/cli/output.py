@@ -8,13 +8,15 @@ import json
 import os
 import re
 import sys
+import textwrap
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import click
 
 from domain.errors import Refused
+from domain.units import MEMORY_NAMES, MILLI, show_duration_rounded, show_memory_rounded, show_milli
 
 US = 1_000_000
 
@@ -54,6 +56,14 @@ def note(text: str) -> None:
     click.echo(escape(text), err=True)
 
 
+def note_each(notices: Mapping[str, str]) -> None:
+    """
+    Print what people should know of fields that they gave.
+    """
+    for field, words in notices.items():
+        note(f"Note: {field}: {words}.")
+
+
 def say_json(value: object) -> None:
     """
     Print one JSON value: on one line, or indented when a person reads it.
@@ -79,27 +89,71 @@ def width(text: str) -> int:
     )
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: str = "") -> None:
+WIDE = "xce.wide"
+"""Where the option --wide leaves its mark for the tables of a command."""
+
+LAST_COLUMN_MIN = 24
+"""A last column that has fewer columns of the terminal left than these isn't wrapped into them."""
+
+
+def table(
+    heads: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: str = "",
+    is_list: bool = False,
+) -> None:  # fmt: skip
     """
     Print rows under their heads, columns aligned by two blanks.
 
-    On a terminal a line that is too long is cut (and ends in an ellipsis); elsewhere it is whole.
+    Where the output is no terminal every line is whole. On one that is too narrow a list's lines
+    are cut, unless --wide was given, and end in an ellipsis; of any other table the last column is
+    wrapped.
 
     Args:
         heads: One for each column.
         rows: The cells of each row; None shows as "-".
         numbers: The heads of the columns that are aligned to the right, separated by blanks.
+        is_list: A line for each of many things, which people run their eyes over.
     """
     cells = [list(heads), *([_cell(value) for value in row] for row in rows)]
     widths = [max(width(row[column]) for row in cells) for column in range(len(heads))]
     right = set(numbers.split())
-    limit = os.get_terminal_size().columns if sys.stdout.isatty() else None
+    limit, is_cut = terminal_width(), False
+    before = sum(widths[:-1]) + 2 * (len(widths) - 1)
     for row in cells:
         parts = [
             _padded(text, wide, to_the_right=head in right)
             for text, wide, head in zip(row, widths, heads, strict=True)
         ]
-        click.echo(_cut("  ".join(parts).rstrip(), limit))
+        line = "  ".join(parts).rstrip()
+        if limit is None or width(line) <= limit or _is_wide(is_list=is_list):
+            click.echo(line)
+        elif is_list:
+            click.echo(_cut(line, limit))
+            is_cut = True
+        elif limit - before >= LAST_COLUMN_MIN:
+            _echo_wrapped("  ".join([*parts[:-1], ""]), row[-1], before, limit)
+        else:
+            click.echo(line)
+    if is_cut:
+        note("Lines that end in … are cut; --wide shows them whole.")
+
+
+def terminal_width() -> int | None:
+    """
+    Return how many columns the terminal has that is written to; None when it is none, or doesn't
+    tell.
+    """
+    return (os.get_terminal_size().columns or None) if sys.stdout.isatty() else None
+
+
+def _is_wide(*, is_list: bool) -> bool:
+    context = click.get_current_context(silent=True)
+    return is_list and context is not None and bool(context.meta.get(WIDE))
+
+
+def _echo_wrapped(start: str, text: str, before: int, limit: int) -> None:
+    lines = textwrap.wrap(text, limit - before, break_on_hyphens=False) or [""]
+    for number, line in enumerate(lines):
+        click.echo((" " * before if number else start) + line)
 
 
 def _cell(value: object) -> str:
@@ -111,10 +165,8 @@ def _padded(text: str, wide: int, *, to_the_right: bool) -> str:
     return blanks + text if to_the_right else text + blanks
 
 
-def _cut(line: str, limit: int | None) -> str:
-    if limit is None or width(line) <= limit:
-        return line
-    while width(line) > limit - 1:
+def _cut(line: str, limit: int) -> str:
+    while line and width(line) > limit - 1:
         line = line[:-1]
     return line + "…"
 
@@ -148,48 +200,40 @@ def show_time(time_us: int | None) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_us // US))
 
 
+def show_moment(time_us: int | None, now_us: int) -> str:
+    """
+    Return a moment in the local time zone for a list: of today the time, of this year the day and
+    the time, else the day.
+    """
+    if time_us is None:
+        return "-"
+    then, now = time.localtime(time_us // US), time.localtime(now_us // US)
+    if then[:3] == now[:3]:
+        return time.strftime("%H:%M:%S", then)
+    return time.strftime("%m-%d %H:%M" if then.tm_year == now.tm_year else "%Y-%m-%d", then)
+
+
 def show_duration(duration_us: int | None) -> str:
     """
-    Return a duration with its units: "0.25 s", "4 min 7 s", "2 h 30 min", "3 d 2 h 4 min 7 s".
+    Return a duration for people, as it can be given: "250ms", "4m7s", "1h30m", "3d2h".
 
     Colons would leave open whether "1:30" means hours and minutes, as LSF's options have it.
     """
-    if duration_us is None:
-        return "-"
-    if duration_us < 60 * US:
-        return f"{duration_us // US}.{duration_us % US // 10_000:02d} s"
-    minutes, seconds = divmod(duration_us // US, 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s")]
-    while not parts[0][0]:
-        del parts[0]
-    while not parts[-1][0]:
-        del parts[-1]
-    return " ".join(f"{count} {unit}" for count, unit in parts)
+    return "-" if duration_us is None else show_duration_rounded(duration_us)
 
 
 def show_kib(kib: int | None) -> str:
     """
-    Return an amount of memory in the largest unit that keeps it above one.
+    Return an amount of memory in the largest unit that keeps it above one, as it can be given.
     """
-    if kib is None:
-        return "-"
-    for unit, size in (("TB", 1 << 30), ("GB", 1 << 20), ("MB", 1 << 10)):
-        if kib >= size:
-            whole, tenths = divmod(kib * 10 // size, 10)
-            return f"{whole}.{tenths} {unit}" if tenths else f"{whole} {unit}"
-    return f"{kib} KB"
+    return "-" if kib is None else show_memory_rounded(kib * MILLI)
 
 
 def show_amount(resource: str, milli: int) -> str:
     """
     Return an amount with its unit: memory is in KiB, whatever else in units of its own.
     """
-    if resource == "mem":
-        return show_kib(milli // 1000)
-    whole, rest = divmod(milli, 1000)
-    return f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
+    return show_memory_rounded(milli) if resource in MEMORY_NAMES else show_milli(milli)
 
 
 def counted(count: int, noun: str) -> str:

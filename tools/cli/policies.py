@@ -8,17 +8,19 @@ A definition is said as FIELD=VALUE. What isn't said stays as it is.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from domain.errors import Refused
-from domain.resreq.settings import MEMORY_NAMES
-from domain.units import show_memory, show_milli
+from domain.units import MEMORY_NAMES, show_memory, show_milli
 from tools.cli.client import Client, Json
 from tools.cli.define_help import DefineCommand
 from tools.cli.options import columns_option, dir_option, json_option
-from tools.cli.output import chosen, note, say, say_json, table
+from tools.cli.output import chosen, note, note_each, say, say_json, table
+
+if TYPE_CHECKING:
+    from domain.definition_texts import FieldChange
 
 # Written down, so that nothing is loaded for them; a test holds them to what there is.
 DEFINED = (
@@ -71,7 +73,7 @@ def define(
     Define a queue, user, group, project, limit, profile or resource, or the settings of a host or
     of the cluster.
     """
-    from domain.definition_texts import definition_of
+    from domain.definition_texts import changes_of, definition_of, unit_notices
 
     client = Client(directory)
     if kind == CLUSTER:
@@ -88,13 +90,30 @@ def define(
         # Nobody typed that word: what an administrator calls a host is a worker inside.
         error.field = "NAME" if kind == "host" and error.field == "worker" else error.field
         raise
-    notices = _notices(client, kind, name)
+    notices = {**unit_notices(fields), **_notices(client, kind, name)}
+    after = {**spec, "name": name} if kind == "resource" else spec
+    changes = changes_of(kind, current, after)
     if as_json:
-        say_json({**answer, "notices": notices})
+        plain = [{"field": one.field, "old": one.old, "new": one.new} for one in changes]
+        say_json({**answer, "changes": plain, "notices": notices})
         return
-    say("The cluster is defined." if kind == CLUSTER else f"The {kind} {name} is defined.")
-    for field, words in notices.items():
-        note(f"Note: {field}: {words}.")
+    _say_changes(kind, name, changes, is_new=not current)
+    note_each(notices)
+
+
+def _say_changes(kind: str, name: str, changes: list[FieldChange], *, is_new: bool) -> None:
+    what = "The cluster" if kind == CLUSTER else f"The {kind} {name}"
+    if is_new:
+        say(f"{what} is defined.")
+        for one in changes:
+            say(f"  {one.field} = {one.new}")
+        return
+    if not changes:
+        say(f"Nothing changed: {what[0].lower()}{what[1:]} is so already.")
+        return
+    say(f"{what} is changed.")
+    for one in changes:
+        say(f"  {one.words()}")
 
 
 def _body(kind: str, name: str, spec: Json) -> Json:
@@ -180,7 +199,7 @@ def limits(directory: Path, columns: str | None, *, as_json: bool) -> None:
     told = [*map(_row, answer["limits"]), *map(_unused_row, answer["unused"])]
     if told:
         rows = [[row[column] for column in wanted] for row in told]
-        table([HEADS[column] for column in wanted], rows, numbers="USED MOST")
+        table([HEADS[column] for column in wanted], rows, numbers="USED MOST", is_list=True)
     else:
         note("No limit is defined. xce define limit --help says how.")
 

@@ -66,7 +66,8 @@ def _list(client: Client, columns: list[int], *, as_json: bool) -> None:
         say_json(answer)
         return
     rows = [[row[column] for column in columns] for row in map(_row, answer["queues"])]
-    table([HEADS[column] for column in columns], rows, numbers="PRIORITY JOBS PEND RUN")
+    heads = [HEADS[column] for column in columns]
+    table(heads, rows, numbers="PRIORITY JOBS PEND RUN", is_list=True)
 
 
 @queues.command(epilog="""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tools.cli.options import json_option
-from tools.cli.output import counted, note, say, say_json, show_duration
+from tools.cli.output import counted, note, note_each, say, say_json, show_duration
 from tools.cli.replay_state import AT_HELP, bar, log_argument, progress_option
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def branch(  # noqa: PLR0913 - options of one command
 
     LOG itself is only read. Without a change the branch decides what LOG decided.
     """
+    from domain.definition_texts import unit_notices
     from replay.at import ladder_of
     from replay.branch import Branch
     from replay.branch_changes import Changes, check_picker, parse_setting, read_inputs
@@ -91,6 +92,7 @@ def branch(  # noqa: PLR0913 - options of one command
             dropped=frozenset(dropped),
             added=() if file is None else read_inputs(file),
         )
+        note_each(unit_notices(settings))
         until_us = None
         if until is not None:
             end = parse_moment("--until", until)

@@ -15,7 +15,7 @@ import click
 
 from domain.errors import Refused
 from tools.cli.options import json_option
-from tools.cli.output import counted, say, say_json, table
+from tools.cli.output import counted, note_each, say, say_json, table
 
 SHOWN = (
     ("JOBS", "jobs"), ("MEAN WAIT S", "mean_wait_s"), ("SLOWDOWN", "mean_bounded_slowdown"),
@@ -69,6 +69,7 @@ def sweep(  # noqa: PLR0913 - each is an option of the command
     """
     Run a workload with every combination of settings, over the cores or on a Dask cluster.
     """
+    from domain.definition_texts import unit_notices
     from replay.workloads.adjusting import ESTIMATES_DEFAULT
     from tools.sweeping import Choices, check_trials, run_here, run_on_dask
 
@@ -84,6 +85,7 @@ def sweep(  # noqa: PLR0913 - each is an option of the command
     if len(trials) > TRIALS_MAX:
         raise Refused("FILE", f"must be run at most {TRIALS_MAX:,} times", len(trials))
     check_trials(trials)
+    note_each(unit_notices(one for values in choices.settings for one in values))
     if address is None:
         rows = run_here(trials, processes or len(os.sched_getaffinity(0)))
     else:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, final
 import click
 
 from tools.cli.options import json_option
-from tools.cli.output import counted, note, say, say_json, show_duration, show_kib
+from tools.cli.output import counted, note, note_each, say, say_json, show_duration, show_kib
 from tools.cli.temporary import temporary_directory
 from tools.collecting import collect_rarely
 
@@ -114,6 +114,7 @@ def simulate(  # noqa: PLR0913 - each is an option of the command
 
     Every event is kept in a log of its own, decided by the same core as in production.
     """
+    from domain.definition_texts import unit_notices
     from replay.branch_changes import Changes, parse_setting
     from replay.workloads.adjusting import Adjustments, parse_load
     from replay.workloads.reading import read_workload
@@ -121,6 +122,7 @@ def simulate(  # noqa: PLR0913 - each is an option of the command
     shown = sys.stderr.isatty() if progress is None else progress
     adjustments = Adjustments(estimates, parse_load(load), seed)
     changes = Changes(settings=tuple(map(parse_setting, settings)))
+    note_each(unit_notices(settings))
     with _helped(file, cluster):
         workload = read_workload(file, adjustments, unrecorded_run_s=unrecorded_run_s)
         with _place(kept) as place:

@@ -187,7 +187,8 @@ The answer comes after the job is safe on disk. Next: xce jobs, xce why JOB, xce
               help="A name for people; with indices such as sim[1-100:2]%10 an array, of which at "
                    "most K elements are started at a time.")
 @click.option("-W", "run_limit", metavar="[HOURS:]MINUTES",
-              help="Run limit; a job that runs longer, suspended time not counted, is ended.")
+              help="Run limit, also as 1h30m; a job that runs longer, suspended time not counted, "
+                   "is ended.")
 @more_options
 @click.option("-i", "stdin", metavar="FILE", help="Standard input; else empty.")
 @click.option("-o", "stdout", metavar="FILE", help="Standard output; else a file of the worker.")

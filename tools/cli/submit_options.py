@@ -12,11 +12,11 @@ import click
 
 from domain.errors import Refused
 from domain.exit_values import parse_requeue_values
+from domain.units import parse_run_limit_us
 from tools.cli.client import Json
 
 Command = Callable[..., Any]
 
-US_PER_MINUTE = 60_000_000
 
 _OPTIONS = (
     click.option("-w", "dependency", metavar="TEXT",
@@ -126,18 +126,15 @@ def _exits(text: str) -> Json:
 
 def parse_run_limit(text: str, field: str = "-W") -> int:
     """
-    Return the microseconds of "MINUTES" or "HOURS:MINUTES".
+    Return the microseconds of "MINUTES", "HOURS:MINUTES", or a duration as it is shown ("1h30m").
 
     Raises:
         Refused: It is something else.
     """
-    hours, colon, minutes = text.rpartition(":")
-    if not minutes.isdecimal() or (colon and not hours.isdecimal()):
-        raise Refused(field, "must be MINUTES or HOURS:MINUTES", text)
-    total = int(hours or 0) * 60 + int(minutes)
-    if total < 1:
-        raise Refused(field, "must be at least 1 minute", text)
-    return total * US_PER_MINUTE
+    limit_us = parse_run_limit_us(text, field=field)
+    if not limit_us:
+        raise Refused(field, "must be more than 0", text)
+    return limit_us
 
 
 TRANSFER = re.compile(

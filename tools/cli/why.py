@@ -14,7 +14,7 @@ import click
 from domain.errors import Refused
 from tools.cli.audit_asking import answered_by_scheduler, now_us_of
 from tools.cli.options import dir_option, json_option
-from tools.cli.output import say, say_json, table
+from tools.cli.output import say, say_json, show_duration, table
 
 if TYPE_CHECKING:
     from projections.audit.reading import Reading
@@ -27,7 +27,7 @@ Examples:
   xce why 12 --at 2026-11-29T03:10:00Z     as it was then; a position of the log does too
   xce why 12 --ahead             who is taken before it, and who holds what meanwhile
   xce why 12 --hosts             every host by name, with what it had available
-  xce why 12 --history           all reasons over time, with seconds that sum to the wait
+  xce why 12 --history           all reasons over time, and how long each lasted
   xce why 12 --trace             how it was decided: every limit, plan and host that was tried
   xce why 12 --json | jq .satisfiable
 It is told from the log, also with the scheduler down and when the job ended long ago. The first
@@ -39,7 +39,9 @@ what the hosts have.
 @click.option(
     "--at", "at_text", metavar="TIME|POSITION", help="At that moment, not at the log's end."
 )
-@click.option("--history", "as_history", is_flag=True, help="All reasons over time, with seconds.")
+@click.option(
+    "--history", "as_history", is_flag=True, help="All reasons over time, and how long each lasted."
+)
 @click.option("--ahead", "with_ahead", is_flag=True, help="Which jobs come before it.")
 @click.option("--hosts", "with_hosts", is_flag=True, help="What every host was short of.")
 @click.option("--trace", "as_trace", is_flag=True, help="How it was decided, step by step.")
@@ -158,10 +160,10 @@ def _tell_moment(
 
 def _show_intervals(reading: Reading, job_id: str, *, as_json: bool) -> None:
     """
-    Show all reasons over time, with their seconds.
+    Show all reasons over time, and how long each lasted.
     """
     from projections.audit.pending import reason_history
-    from projections.audit.times import moment, seconds
+    from projections.audit.times import moment
 
     found = reason_history(reading, job_id)
     now_us = now_us_of(reading)
@@ -181,11 +183,11 @@ def _show_intervals(reading: Reading, job_id: str, *, as_json: bool) -> None:
     rows = [
         (
             moment(one.from_us),
-            seconds((now_us if one.to_us is None else one.to_us) - one.from_us),
+            show_duration((now_us if one.to_us is None else one.to_us) - one.from_us),
             one.code,
             ("never: " if one.never else "") + one.reasons,
         )
         for one in found
     ]
-    table(("SINCE", "SECONDS", "CODE", "REASONS"), rows, numbers="SECONDS")
-    say(f"Waited {seconds(total_us)} s in all, as of position {reading.position()}.")
+    table(("SINCE", "LASTED", "CODE", "REASONS"), rows, numbers="LASTED")
+    say(f"Waited {show_duration(total_us)} in all, as of position {reading.position()}.")

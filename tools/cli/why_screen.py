@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tools.cli.output import counted, say, show_amount, table
+from tools.cli.output import counted, say, show_amount, show_duration, table
 from tools.cli.why_live import promise_lines
 
 if TYPE_CHECKING:
@@ -60,12 +60,10 @@ def _headline(moment: Moment, *, is_now: bool) -> str:
 
 
 def _show_wait(moment: Moment) -> None:
-    from projections.audit.times import seconds
-
     waited_us = moment.waited_us()
     # What starts at once has only been new: that kept it back from nothing.
     last = f", at last: {moment.waits[-1].reasons}" if waited_us else ""
-    say(f"Waited       {seconds(waited_us)} s{last}")
+    say(f"Waited       {show_duration(waited_us)}{last}")
 
 
 def _show_reasons(moment: Moment) -> None:

@@ -23,6 +23,7 @@ from domain.resreq.merge import terms_of
 from domain.resreq.render import render
 from domain.resreq.syntax import Per, Requirement
 from domain.suspensions import show_suspension
+from domain.terminations import exit_words, termination_words
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 from projections.scheduling.status import blocker_of, status_by_use, why_suspended, why_waiting
@@ -333,14 +334,14 @@ def verdict_words(
     if state != JobState.EXIT:
         return _LIVE_WORDS.get(state, "it runs on {hosts}.").format(hosts=", ".join(hosts))
     if signal is not None:
-        how = f"signal {signal} ended it"
+        how = f"it was ended by {exit_words(exit_code, signal)}"
     elif exit_code is not None:
-        how = f"it ended with exit code {exit_code}"
+        how = f"it ended with {exit_words(exit_code, signal)}"
     elif hosts:
         how = "it ended without an exit code"
     else:
         how = "it ended before it started"
-    return f"{how} ({why})." if why else f"{how}."
+    return f"{how}; {termination_words(why)}." if why else f"{how}."
 
 
 def _told_reason(state: State, reason: PendReason) -> dict[str, object]:

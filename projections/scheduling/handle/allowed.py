@@ -10,8 +10,7 @@ from domain.errors import Denied, Refused
 from domain.job_states import JobState
 from domain.jobs import JobSpec
 from domain.reasons import PendReason, ReasonCode
-from domain.resreq.settings import MEMORY_NAMES
-from domain.units import show_memory, show_milli
+from domain.units import MEMORY_NAMES, show_memory, show_milli
 from projections.scheduling.budgets import LIMIT_RANK, QUEUE_RANK
 from projections.scheduling.records import JobRecord
 from projections.scheduling.rights import right_lost

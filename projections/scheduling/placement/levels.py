@@ -13,7 +13,7 @@ import numpy as np
 
 from domain.allocations import Allocation
 from domain.reasons import PendReason, ReasonCode
-from domain.units import show_duration
+from domain.units import show_lsf_duration
 from projections.scheduling.capacity import Mask
 from projections.scheduling.placement.assembly import Found, allocation_of
 from projections.scheduling.placement.ground import Ground
@@ -90,7 +90,7 @@ class Levels:
         """
         for number, branch in enumerate(self._request.branches):
             if number >= self._request.open_branches:
-                detail = f"opens {show_duration(branch.delay_us)} after submission"
+                detail = f"opens {show_lsf_duration(branch.delay_us)} after submission"
                 reason = PendReason(code=ReasonCode.ALTERNATIVE_WAITS, detail=detail)
                 self._notes.append((reason, number + 1, 0))
 

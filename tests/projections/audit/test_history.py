@@ -94,9 +94,12 @@ def test_a_jobs_story_has_everything_in_order_each_gap_explained(reading: Readin
         "dispatched, attempt 1: 2*h1 (mem 100MB each)",
         "attempt 1 started as process 7",
         "host h1: unreachable: silent for 1m",
-        "worker h1 ordered to end attempt 1 (order 1): TERM_ADMIN",
+        (
+            "worker h1 ordered to end attempt 1 (order 1): killed by an administrator "
+            "(TERM_ADMIN)"
+        ),
         "host h1: order 1 carried out: signalled",
-        "attempt 1 ended by signal 9 (TERM_ADMIN)",
+        "attempt 1 ended by signal 9 (SIGKILL): killed by an administrator (TERM_ADMIN)",
         "ignored: finished of h1 about 1: over",
     ] == [line.text.replace("LiftHold", "lift hold") for line in told.lines]
     positions = [line.position for line in told.lines]

@@ -122,7 +122,7 @@ def test_a_command_comes_with_what_it_changed(reading: Reading) -> None:
         (QueueSpec(priority=1, hosts=parse_names("h1! h2+3 all ~h4")), "hosts = h1! h2+3 all ~h4"),
         (GroupSpec(members=("ann", "ben")), "members = ann ben"),
         (GroupSpec(members=("ann",), slots_max=3), "slots_max = 3"),
-        (QueueSpec(priority=1, slot_reserve_us=5_400_000_000), "slot_reserve_us = 90m"),
+        (QueueSpec(priority=1, slot_reserve_us=5_400_000_000), "slot_reserve_us = 1h30m"),
         (QueueSpec(priority=1, exits=ExitRules(success=(1, 2))), "exits.success = 1 2"),
         (
             QueueSpec(priority=1, thresholds=parse_thresholds("mem=2GB/500MB r1m=4")),

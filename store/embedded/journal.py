@@ -31,9 +31,16 @@ from store.embedded.frames import (
     topic_bit,
     topic_mask,
 )
-from store.embedded.index import insert_index
+from store.embedded.index import append_row, insert_index
 from store.embedded.kept import dictionary_of, keep
-from store.embedded.layout import META, encoded_stream, id_bytes, number_bytes, number_of
+from store.embedded.layout import (
+    META,
+    encoded_stream,
+    id_bytes,
+    number_bytes,
+    number_of,
+    version_bytes,
+)
 from store.embedded.reader import Reader
 from store.embedded.rows import CommitRows, Head, Row, columns_of, refuse_too_large, streams_of
 from store.segments import Segment
@@ -45,6 +52,10 @@ class Journal(Reader):
     """
     A log of rows in an environment, under the names of one application and purpose.
     """
+
+    _cached_own: tuple[int, int, bytes | None] = (-1, 0, None)
+    """Number of our own last commit, and what holds while it is the last of all: the epoch, and a
+    key that none of the index is greater than, None when that isn't known."""
 
     def insert_rows(
         self,
@@ -74,40 +85,65 @@ class Journal(Reader):
             # Of an earlier commit: an error behind a commit would deny it.
             self._learn_dictionaries()
 
-        def insert(transaction: lmdb.Transaction) -> tuple[int, Head, Head]:
-            found = self.environment.epoch(transaction)
+        def insert(
+            transaction: lmdb.Transaction,
+        ) -> tuple[int, Head, Head, int, bytes | None]:
+            number = transaction.id()
+            own, found, last_key = self._cached_own
+            if own != number - 1:
+                found, last_key = self.environment.epoch(transaction), None
             if epoch is not None and found != epoch:
                 raise EpochPassedError(epoch, found)
-            number = transaction.id()
             before = after = self._head(transaction, number - 1)
             written = found if written_epoch is None else written_epoch
             if columns is not None:
                 after = self._put_rows(transaction, columns, before, written)
+                last_key = None
             elif rows:
-                after = self._put_row(transaction, rows[0], before, written)
+                after, last_key = self._put_row(transaction, rows[0], before, written, last_key)
             if also is not None:
                 also(transaction)
-            return number, before, after
+            return number, before, after, found, last_key
 
-        number, before, after = self.environment.write(insert)
         # Caches only learn what is committed.
+        number, before, after, found, last_key = self.environment.write(insert)
         self._cached_head = (number, after)
+        self._cached_own = (number, found, last_key)
         return range(before.position + 1, after.position + 1)
 
-    def _put_row(self, transaction: lmdb.Transaction, row: Row, head: Head, epoch: int) -> Head:
+    def _put_row(
+        self,
+        transaction: lmdb.Transaction,
+        row: Row,
+        head: Head,
+        epoch: int,
+        last_key: bytes | None,
+    ) -> tuple[Head, bytes]:
         """
-        Put a commit of one row; return the new head.
+        Put a commit of one row; return the new head and a key that none of the index is greater
+        than.
 
-        Equivalent to: `_put_rows`, without columns.
+        Equivalent to: `_put_rows`, without columns. Differs in: a new stream behind all others, as
+        those of submissions are, isn't looked for when the last key is known.
         """
         stream, version, topic, state = row
         if len(state) > STATE_MAX:
             refuse_too_large(stream, version, len(state))
-        cursor = transaction.cursor(db=self._index)
-        insert_index(cursor, (stream,), (version,), head.position + 1)
+        encoded, prefix = encoded_stream(stream)
+        key, position = prefix + version_bytes(version), head.position + 1
+        if last_key is not None and key > last_key and not last_key.startswith(prefix):
+            append_row(transaction, self._index, key, position)
+            last_key = key
+        else:
+            cursor = transaction.cursor(db=self._index)
+            insert_index(cursor, (stream,), (version,), position)
+            if last_key is None:
+                cursor.last()
+                last_key = key_of(cursor)
+            last_key = max(last_key, key)
+        raw = encode_row(topic, encoded, version, state)
         mask = topic_bit(topic)
-        raw = encode_row(topic, encoded_stream(stream)[0], version, state)
-        return self._put_frame(transaction, raw, head, mask=mask, events=1, epoch=epoch)
+        return self._put_frame(transaction, raw, head, mask=mask, events=1, epoch=epoch), last_key
 
     def _put_rows(
         self, transaction: lmdb.Transaction, columns: CommitRows, head: Head, epoch: int

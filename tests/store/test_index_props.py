@@ -12,7 +12,7 @@ from uuid import UUID
 
 import lmdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from store.embedded.environment import Environment, acquire
@@ -160,6 +160,45 @@ def test_a_commit_of_one_row_is_what_it_would_be_by_columns(rows: list[Row]) -> 
                 found.append([list(transaction.cursor(db=database)) for database in databases])
 
     assert found[1] == found[0]
+
+
+JOB_1, *_, JOB_8 = MANY_JOBS = [f"job:{at:010d}" for at in range(1, 9)]
+SINGLES = st.tuples(
+    st.integers(0, 1), st.sampled_from([*MANY_JOBS, "session"]), st.integers(1, 3), st.booleans()
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(SINGLES, min_size=4, max_size=30))
+@example([(0, JOB_8, 1, True), (0, JOB_8, 2, True)])
+@example([(0, JOB_1, 1, True), (1, JOB_8, 1, True), (0, JOB_8, 2, True)])
+@example([(0, JOB_1, 1, True), (0, JOB_8, 1, False), (0, JOB_8, 2, True)])
+def test_what_is_behind_the_last_key_is_only_what_is_behind_that_of_all_writers(
+    commits: list[tuple[int, str, int, bool]],
+) -> None:
+    """
+    A writer that knows the last key doesn't look for a stream behind it: after another's commit,
+    or one of several rows, it has to learn that key again.
+    """
+    expected: dict[bytes, bytes] = {}
+    taken: set[tuple[Stream, int]] = set()
+    with opened() as environment:
+        writers = Journal(environment), Journal(environment)
+        for who, stream, version, is_alone in commits:
+            extra = [] if is_alone else [("session", 1000 + len(taken))]
+            commit: Commit = [(stream, version), *extra]
+            rows: list[Row] = [(*each, "tick", b"x") for each in commit]
+            if (stream, version) in taken:
+                with pytest.raises(VersionsTakenError):
+                    writers[who].insert_rows(rows)
+                continue
+            (first, *_) = writers[who].insert_rows(rows)
+            plainly(expected, commit, first)
+            taken |= set(commit)
+        with environment.read() as transaction:
+            found = dict(transaction.cursor(db=writers[0]._index))
+
+    assert expected == found
 
 
 def test_a_version_that_comes_twice_in_a_commit_is_refused() -> None:

@@ -4,6 +4,7 @@ What a job is made of when it is submitted.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from shlex import quote
 from typing import Annotated, Literal
 
@@ -171,6 +172,13 @@ class HostTasks(Value):
         Return it as LSF writes it: "2*h1".
         """
         return f"{self.tasks}*{self.host}"
+
+
+def hosts_text(hosts: Iterable[HostTasks]) -> str:
+    """
+    Return several as they stand side by side: "2*h1 1*h2".
+    """
+    return " ".join(each.text() for each in hosts)
 
 
 class JobLimits(Value):

@@ -20,6 +20,12 @@ from projections.scheduling.trace import (
 )
 
 INDENT: Final = "  "
+FORCED: Final = (
+    "passed over: the order of jobs, begin times and dependencies, queues, windows, limits,",
+    "  selects, spans, load, closed hosts and free slots",
+    "not passed over: hosts that aren't reached, exclusive jobs, and what it reserves",
+)
+"""What it means that an operator wants a job on certain hosts."""
 
 
 class Writing(Protocol):
@@ -49,7 +55,11 @@ def trace_lines(trace: DecisionTrace, units: Writing) -> Iterator[str]:
         f"a session behind session {session.number - 1} that isn't recorded"
     )  # fmt: skip
     yield f"job {trace.job_id}: {which}, {units.time(session.time_us)}, {trace.level.value} trace"
-    if trace.place:
+    if trace.forced_on:
+        place = f"tried as number {trace.place}, before all that wait their turn"
+        yield f"{INDENT}{place}: an operator wants it on {trace.forced_on}"
+        yield from (f"{INDENT}{line}" for line in FORCED)
+    elif trace.place:
         keys = ", ".join(
             f"{key.name} {units.time(int(key.value)) if key.name.endswith('_us') else key.value}"
             for key in trace.keys

@@ -93,10 +93,16 @@ class JobRunRequested(Event):
     """
     Say that an operator wants a pending job started on these hosts, the first as its first one; the
     next session does it, and each one after it as long as it can't.
+
+    Args:
+        tells_never: Whether the job is told that it can never start when these hosts couldn't hold
+            it were they empty. Of wishes before there was that it isn't told, so that old logs are
+            decided as they were.
     """
 
     TYPE_CODE: ClassVar[str] = "job.run_requested"
     hosts: tuple[HostTasks, ...]
+    tells_never: bool = False
 
 
 class JobStarted(Event):

@@ -22,6 +22,7 @@ from domain.events.jobs import (
     JobSwitched,
 )
 from domain.ids import job_id_of, job_of_stream, split_job_id
+from domain.jobs import hosts_text
 from projections.audit.fold_attempts import end_attempt
 from projections.audit.fold_intervals import (
     begin_wait,
@@ -121,7 +122,7 @@ def run_requested(state: FoldState, e: Envelope, event: JobRunRequested) -> None
     if job is None:
         return
     job.row.run_requested_by = e.actor
-    job.row.run_requested_on = " ".join(each.text() for each in event.hosts)
+    job.row.run_requested_on = hosts_text(event.hosts)
     release(state, e, job.row.job_id)
     end_plan(state, job, e)
     end_promise(state, job, e)

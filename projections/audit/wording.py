@@ -13,7 +13,7 @@ from domain.allocations import Allocation
 from domain.amounts import Amount
 from domain.event import Event, event_class
 from domain.events import jobs, log, queues, refusals, scheduler, session, workers
-from domain.jobs import JobSpec
+from domain.jobs import JobSpec, hosts_text
 from domain.reasons import show_grouped
 from domain.reservations import BackfillReservation
 from domain.signals import signal_words
@@ -187,9 +187,7 @@ _WORDS: dict[type[Event], Callable[[Any], str]] = {
     jobs.JobHeld: lambda _: "held",
     jobs.JobHoldLifted: lambda _: "hold lifted",
     jobs.JobKillRequested: lambda e: "asked to end" + (" by force" if e.force else ""),
-    jobs.JobRunRequested: lambda e: (
-        "asked to start at once on " + " ".join(each.text() for each in e.hosts)
-    ),
+    jobs.JobRunRequested: lambda e: f"asked to start at once on {hosts_text(e.hosts)}",
     jobs.JobSignalRequested: lambda e: f"asked to get {e.signal.value}",
     jobs.JobSignalOrdered: lambda e: (
         f"worker {e.worker} ordered to send {e.signal.value} to attempt {e.attempt} "

@@ -26,31 +26,61 @@ from projections.scheduling.placement.shortages import spans_of
 from projections.scheduling.records import JobRecord
 from projections.scheduling.request import Branch, Part, Request
 from projections.scheduling.state import State
+from projections.scheduling.trace_writing import Tracer
 
 CHAIN: Final = ("fill",)
 """The hosts' tasks are given, so there is one way to fill them."""
 
 
-def place_forced(state: State, runner: PlacementRunner, job: JobRecord) -> Placed | Pending:
+def place_forced(
+    state: State, runner: PlacementRunner, job: JobRecord, tracer: Tracer | None = None
+) -> Placed | Pending:
     """
     Try to place a job where an operator wants it.
     """
-    tasks = {state.worker(each.host).number: each.tasks for each in job.forced_on}
-    barred = tuple(_barred(state, list(tasks)))
+    barred = tuple(_barred(state, list(_tasks_by_host(state, job))))
     if barred:
-        return Pending(tuple((each.code, each.hosts) for each in barred), lambda: barred)
-    ground = Ground(state.capacity)
-    ground.takes = np.zeros(state.capacity.hosts, np.bool_)
-    ground.usable = np.zeros(state.capacity.hosts, np.int64)
-    for number, count in tasks.items():
-        ground.takes[number], ground.usable[number] = True, count
-    request = _freed(state.request_of(job), job, sum(tasks.values()))
+        if tracer is not None:
+            tracer.unavailable(barred)
+        # Whether it is for ever depends on what hosts there are.
+        signature = (state.capacity.status, *((each.code, each.hosts) for each in barred))
+        return Pending(signature, lambda: barred)
+    ground = _ground(state, job)
+    ground.tracer = tracer
     try:
-        return runner.place_on(ground, request, CHAIN)
+        return runner.place_on(ground, _freed(state.request_of(job), job), CHAIN)
     except InvariantBroken:
         raise
     except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
         return failed_outcome(failure)
+
+
+def could_never_be(state: State, runner: PlacementRunner, job: JobRecord) -> bool:
+    """
+    Say whether a job couldn't start where an operator wants it, were these hosts reached and empty.
+
+    Raises:
+        Exception: Whatever an allocator raises.
+    """
+    request = state.request_of(job)
+    request = replace(request, open_branches=len(request.branches))
+    return runner.never_on(_ground(state, job, is_empty=True), _freed(request, job), CHAIN)
+
+
+def _tasks_by_host(state: State, job: JobRecord) -> dict[int, int]:
+    return {state.worker(each.host).number: each.tasks for each in job.forced_on}
+
+
+def _ground(state: State, job: JobRecord, *, is_empty: bool = False) -> Ground:
+    """
+    Return the hosts named, each with room for as many tasks as it is to have.
+    """
+    ground = Ground(state.capacity, is_empty=is_empty)
+    ground.takes = np.zeros(state.capacity.hosts, np.bool_)
+    ground.usable = np.zeros(state.capacity.hosts, np.int64)
+    for number, count in _tasks_by_host(state, job).items():
+        ground.takes[number], ground.usable[number] = True, count
+    return ground
 
 
 def forced_fingerprint(state: State, job: JobRecord) -> str:
@@ -58,7 +88,9 @@ def forced_fingerprint(state: State, job: JobRecord) -> str:
     Return what the outcome depends on, in canonical words.
     """
     where = ",".join(each.text() for each in job.forced_on)
-    return f"{state.request_of(job).fingerprint} forced={where}"
+    # Of two jobs on one host only one may be told "never": no set is both's.
+    word = "wanted" if job.tells_never else "forced"
+    return f"{state.request_of(job).fingerprint} {word}={where}"
 
 
 def _barred(state: State, numbers: list[int]) -> Iterator[PendReason]:
@@ -79,10 +111,12 @@ def _barred(state: State, numbers: list[int]) -> Iterator[PendReason]:
             yield PendReason(code=code, hosts=spans_of(found, nothing))
 
 
-def _freed(request: Request, job: JobRecord, tasks: int) -> Request:
+def _freed(request: Request, job: JobRecord) -> Request:
     """
-    Return a request for exactly so many tasks without all that an operator may pass over.
+    Return a request for exactly as many tasks as the hosts named are to have, without all that an
+    operator may pass over.
     """
+    tasks = sum(each.tasks for each in job.forced_on)
     branches = tuple(
         _freed_branch(branch, tasks) for branch in request.branches[: request.open_branches]
     )

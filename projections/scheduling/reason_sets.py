@@ -10,6 +10,7 @@ from domain.event import Event
 from domain.events.session import ReasonSetChanged
 from domain.ids import REASONS
 from domain.reasons import NOTES, PendReason, ReasonCode
+from projections.scheduling.forcing import could_never_be
 from projections.scheduling.placement.runner import Pending, PlacementRunner
 from projections.scheduling.placement.shortages import identity_of
 from projections.scheduling.readiness import can_never_start
@@ -92,7 +93,8 @@ class ReasonSets:
         state = self._state
         found = outcome.reasons()
         if job.forced_on:
-            return found, False
+            is_told = job.tells_never and not outcome.has_failed
+            return found, is_told and could_never_be(state, self._runner, job)
         if any(reason.hosts for reason in found) or all(each.code in NOTES for each in found):
             found = with_status(found, state)
         if outcome.has_failed:

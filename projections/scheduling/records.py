@@ -95,7 +95,7 @@ class JobRecord:
     last of its name. ``kill_us`` is when the standing kill was ordered. ``orphan_us`` is since when
     it waits because its dependency can never become true, None when it doesn't.
     ``forced_on`` is where an operator wants a pending job started, and ``is_forced`` says that one
-    had this attempt started.
+    had this attempt started; with ``tells_never`` it is told when these hosts could never hold it.
     """
 
     number: int
@@ -163,6 +163,7 @@ class JobRecord:
     orphan_us: int | None = None
     forced_on: tuple[HostTasks, ...] = ()
     is_forced: bool = False
+    tells_never: bool = False
 
     @property
     def position(self) -> tuple[int, ...]:

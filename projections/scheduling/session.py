@@ -202,12 +202,24 @@ class Session:
         Start jobs where operators want them, or record why that can't be.
         """
         for job in sorted(self._state.forced.values(), key=order_of):
-            outcome = place_forced(self._state, self._runner, job)
-            if isinstance(outcome, Placed):
-                self._dispatch(job, outcome.allocation, is_forced=True)
-            else:
-                fingerprint = forced_fingerprint(self._state, job)
-                self._pend(job, self._sets.of_outcome(fingerprint, outcome, job))
+            tracer = None if self._tracing is None else self._tracing.begin_forced(job)
+            self._tracer = tracer
+            try:
+                self._start_where_wanted(job)
+            finally:
+                self._tracer = None
+                if tracer is not None and self._tracing is not None:
+                    self._tracing.end(tracer)
+
+    def _start_where_wanted(self, job: JobRecord) -> None:
+        outcome = place_forced(self._state, self._runner, job, self._tracer)
+        if isinstance(outcome, Placed):
+            self._dispatch(job, outcome.allocation, is_forced=True)
+            return
+        number, outcome = self._set_of(forced_fingerprint(self._state, job), outcome, job)
+        self._pend(job, number)
+        if self._tracer is not None:
+            self._tracer.pended(outcome, number)
 
     # -- readiness
 
@@ -352,18 +364,27 @@ class Session:
             return
         # What is held for the job is part of what it asks for.
         request = state.request_of(job)
-        try:
-            number = self._sets.of_outcome(request.fingerprint, outcome, job)
-        except InvariantBroken:
-            raise
-        except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
-            outcome = failed_outcome(failure)
-            number = self._sets.of_outcome(request.fingerprint, outcome, job)
+        number, outcome = self._set_of(request.fingerprint, outcome, job)
         if not (outcome.has_failed or is_open):
             self._unsat[request.fingerprint] = number
         self._pend(job, number)
         if self._tracer is not None:
             self._tracer.pended(outcome, number)
+
+    def _set_of(
+        self, fingerprint: str, outcome: Pending, job: JobRecord
+    ) -> tuple[int, Pending]:
+        """
+        Return the reason set of an outcome, and the outcome: another when asking it for its reasons
+        raised something.
+        """
+        try:
+            return self._sets.of_outcome(fingerprint, outcome, job), outcome
+        except InvariantBroken:
+            raise
+        except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
+            failed = failed_outcome(failure)
+            return self._sets.of_outcome(fingerprint, failed, job), failed
 
     def _proved(self, fingerprint: str) -> int | None:
         """

@@ -164,7 +164,8 @@ def recorded_reasons(state: State, job: JobRecord) -> tuple[bool, tuple[PendReas
     if job.state is JobState.PSUSP:
         return False, (PendReason(code=code_of_hold(job)),)
     if job.forced_on and job.reason_set:
-        return False, state.stored.reason_sets[job.reason_set].reasons
+        kept = state.stored.reason_sets[job.reason_set]
+        return kept.never, kept.reasons
     if not state.queue_of(job).spec.is_active:
         return False, (PendReason(code=ReasonCode.QUE_INACT, detail=job.spec.queue),)
     if not state.windows_open.get(job.spec.queue, True):

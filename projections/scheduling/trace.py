@@ -286,6 +286,8 @@ class DecisionTrace:
         picker: Which picker handed the job out.
         place: It was the place-th job that the session tried; 0 when it wasn't tried.
         keys: What gave it its place in the order.
+        forced_on: The hosts where an operator wants it, with its tasks there; "" for a job that
+            waits its turn. No picker handed it out then, and no keys gave it its place.
         request: What it asks for, in canonical words.
         left_out: How many lines there are beyond the bound.
         broken: Why writing it down failed, "" when it didn't.
@@ -298,6 +300,7 @@ class DecisionTrace:
     picker: str = ""
     place: int = 0
     keys: tuple[Key, ...] = ()
+    forced_on: str = ""
     request: str = ""
     lines: list[Line] = field(default_factory=list)
     left_out: int = 0

@@ -24,7 +24,11 @@ SHORTAGES: Final = frozenset(
 
 
 def placed_outcome(
-    allocation: Allocation, name_of: Callable[[int], str], verdict: Verdict = Verdict.DISPATCHED
+    allocation: Allocation,
+    name_of: Callable[[int], str],
+    verdict: Verdict = Verdict.DISPATCHED,
+    *,
+    is_forced: bool = False,
 ) -> Outcome:
     """
     Return the outcome of a job that got an allocation.
@@ -41,9 +45,10 @@ def placed_outcome(
         left = allocation.tasks() - sum(host.tasks for host in hosts)
         rest = (Rest(hosts=count - len(hosts), tasks=left),)
     which = f", alternative {allocation.alternative}" if allocation.alternative else ""
+    forced = ", on hosts that an operator named" if is_forced else ""
     return Outcome(
         verdict,
-        why=f"by {allocation.allocator}{which}",
+        why=f"by {allocation.allocator}{which}{forced}",
         tasks=allocation.tasks(),
         shared=tuple((each.resource, each.milli) for each in allocation.shared),
         host_count=count,

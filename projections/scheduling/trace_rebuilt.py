@@ -18,10 +18,11 @@ def rebuilt_trace(
     session_number: int,
     time_us: int,
     name_of: Callable[[int], str],
+    is_forced: bool = False,
 ) -> DecisionTrace:
     """
     Return what a recorded dispatch tells: when, where, by which allocator; not how it came about.
     """
     mark = SessionMark(session_number, time_us, is_recorded=True)
-    outcome = placed_outcome(allocation, name_of, Verdict.REBUILT)
+    outcome = placed_outcome(allocation, name_of, Verdict.REBUILT, is_forced=is_forced)
     return DecisionTrace(job_id, mark, Level.SUMMARY, outcome=outcome)

@@ -12,6 +12,7 @@ from typing import Final, final
 import numpy as np
 
 from domain.job_states import WAITING, JobState
+from domain.jobs import hosts_text
 from domain.reasons import TEXTS, PendReason, ReasonCode
 from projections.scheduling.capacity import Column, reserved_on
 from projections.scheduling.pickers.lists import PickerLists
@@ -162,6 +163,24 @@ class SessionTracing:
         tracer.ordered(picker, job)
         tracer.unavailable(self._unavailable())
         return tracer
+
+    def begin_forced(self, job: JobRecord) -> Tracer | None:
+        """
+        Return the same for a job that an operator wants started on certain hosts.
+        """
+        self._place += 1
+        if not self._settings.has(job.stream, number=job.number, index=job.index):
+            return None
+        self._tried.add(job.stream)
+        trace = DecisionTrace(
+            job.job_id,
+            self._mark,
+            self._settings.level,
+            place=self._place,
+            forced_on=hosts_text(job.forced_on),
+            request=self._state.request_of(job).fingerprint,
+        )
+        return Tracer(trace, self._settings.lines_max, self._state, self._overage)
 
     def _unavailable(self) -> list[PendReason]:
         """

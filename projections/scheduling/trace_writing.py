@@ -439,7 +439,9 @@ class Tracer:
         """
         End with: dispatched.
         """
-        self.trace.outcome = placed_outcome(allocation, self.name_of)
+        self.trace.outcome = placed_outcome(
+            allocation, self.name_of, is_forced=bool(self.trace.forced_on)
+        )
 
     @harmless
     def pended(self, found: Pending, reason_set: int) -> None:

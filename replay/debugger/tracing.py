@@ -266,6 +266,7 @@ class Traces:
             session_number=int(last.cause.removeprefix("session ")),
             time_us=last.time_us,
             name_of=lambda number: hosts[number].name,
+            is_forced=last.event.is_forced,
         )
 
 

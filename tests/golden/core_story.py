@@ -58,7 +58,7 @@ def tell() -> Scenario:
     _policies(scenario)
     for chapter in (
         _requests, _order, _arrays_and_dependencies, _limits_and_projects, _preemption,
-        _given_up, _control, _time, _lost_hosts, _forced, _hung,
+        _given_up, _control, _time, _lost_hosts, _forced, _hung, _wished,
     ):  # fmt: skip
         chapter(scenario)
         _end_all(scenario)
@@ -346,6 +346,35 @@ def _hung(scenario: Scenario) -> None:
     for _ in range(2):
         scenario.pass_time(30)
         scenario.session()
+
+
+def _wished(scenario: Scenario) -> None:
+    """
+    Wishes of operators that outlive a modification or a switch, or don't; one that no wait grants.
+    """
+    array = ArraySpec(ranges=(IndexRange(start=1, end=3),), started_max=1)
+    scenario.submit("Large", resreq=("rusage[mem=9000]",), user="dora")
+    scenario.submit("Many", array=array, resreq=("rusage[mem=9000]",), user="emma")
+    scenario.jobs("Fills user=fred tasks=2 mem_mb=900 queue=lo")
+    scenario.run("Large", "h2")
+    scenario.run("Many[1]", "h1")
+    scenario.run("Many[2]", "h2")
+    scenario.session()
+    wider = array.model_copy(update={"started_max": 2})
+    _modify(scenario, "Many[3]", array=wider)
+    _modify(scenario, "Many[2]", array=array, tasks_min=2, tasks_max=2)
+    scenario.command(SwitchJob(job_id=scenario.ids["Large"], queue="lo"))
+    scenario.session()
+    _modify(scenario, "Large", resreq=("rusage[mem=500]",))
+    _modify(scenario, "Many[1]", resreq=("rusage[mem=100]",), user_priority=1)
+    scenario.session()
+    scenario.finish("Fills")
+    scenario.session()
+
+
+def _modify(scenario: Scenario, name: str, **changes: object) -> None:
+    spec = scenario.job(name).spec.model_copy(update=changes)
+    scenario.command(ModifyJob(job_id=scenario.ids[name], spec=spec), actor=spec.user)
 
 
 def decision_digest(events: Iterable[Stamped]) -> str:

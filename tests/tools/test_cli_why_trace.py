@@ -82,6 +82,28 @@ def test_a_job_that_has_hosts_or_ended_is_told_by_the_session_that_dispatched_it
     assert "  outcome: dispatched, by parjob, 4 tasks on 1 host" in shown
 
 
+def test_a_forced_job_is_told_as_what_it_is(life, ask, tmp_path):
+    """
+    When it was dispatched, and while it waits for the hosts that were named.
+    """
+    life.submit("eager", begin_us=life.now_us * 9)
+    life.run("eager", "h1")
+    life.session()
+    life.jobs("wide tasks=2 mem_mb=90000000")
+    life.run("wide", "h2*2")
+    with EventLog.create(tmp_path / "d" / "log", log_id="forced", durability="none") as log:
+        log.append(life.log)
+    elsewhere = ("--trace", "--dir", str(tmp_path / "d"))
+
+    shown = ask(life.ids["eager"], *elsewhere)
+    assert "decided again" in shown
+    assert "an operator wants it on 1*h1" in shown
+    assert "outcome: dispatched, by seqjob, on hosts that an operator named" in shown
+    shown = ask(life.ids["wide"], *elsewhere)
+    assert "an operator wants it on 2*h2" in shown
+    assert "it could never start as things are" in shown
+
+
 def test_a_waiting_job_is_told_by_the_session_at_that_moment(life, ask):
     """
     At any position of the session's step, and right before it: that very session.

@@ -16,7 +16,7 @@ from domain.errors import NotFound, OutcomeUnknown, Refused, XceError
 from domain.event import Value
 from domain.events.jobs import JobModified
 from domain.ids import job_of_stream, job_stream, split_job_id
-from domain.jobs import HostTasks, JobSpec
+from domain.jobs import HostTasks, JobSpec, hosts_text
 from projections.scheduling.handle.requirements import notes_of
 from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
@@ -210,7 +210,7 @@ def _note_on_wish(job: JobRecord, wish: tuple[HostTasks, ...]) -> str:
     """
     Return what became of an operator's wish to start a pending job on certain hosts.
     """
-    where = " ".join(each.text() for each in wish)
+    where = hosts_text(wish)
     if job.forced_on:
         return f"job {job.job_id} is still to start on {where}, as an operator wants"
     return f"job {job.job_id} is no longer to start on {where}, as an operator wanted"

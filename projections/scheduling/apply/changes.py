@@ -56,7 +56,7 @@ def switched(state: State, stamped: Stamped, event: JobSwitched) -> None:
 def _change(
     state: State, stamped: Stamped, job: JobRecord, spec: JobSpec, *, keeps_wish: bool
 ) -> None:
-    pending, wish = job.state is JobState.PEND, job.forced_on
+    pending, wish, tells_never = job.state is JobState.PEND, job.forced_on, job.tells_never
     if pending:
         stop_waiting(state, job, stamped.time_us)
     state.forget_parents(job)
@@ -65,7 +65,7 @@ def _change(
     if job.state in LIVE and spec.requirement != was_asked:
         _reserve_anew(state, job)
     if pending and wish and keeps_wish:
-        wait_for_hosts(state, job, wish)
+        wait_for_hosts(state, job, wish, tells_never=tells_never)
     elif pending:
         begin_waiting(state, job)
     elif job.state is JobState.PSUSP:

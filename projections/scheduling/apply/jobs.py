@@ -174,7 +174,7 @@ def run_requested(state: State, stamped: Stamped, event: JobRunRequested) -> Non
     job = state.stored.jobs[stamped.stream]
     stop_waiting(state, job, stamped.time_us)
     job.fresh = "JOB_MODIFY"
-    wait_for_hosts(state, job, event.hosts)
+    wait_for_hosts(state, job, event.hosts, tells_never=event.tells_never)
 
 
 def start_promised(state: State, stamped: Stamped, event: JobStartPromised) -> None:

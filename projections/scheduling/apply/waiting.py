@@ -22,12 +22,14 @@ def begin_waiting(state: State, job: JobRecord) -> None:
     state.check_readiness(job)
 
 
-def wait_for_hosts(state: State, job: JobRecord, hosts: tuple[HostTasks, ...]) -> None:
+def wait_for_hosts(
+    state: State, job: JobRecord, hosts: tuple[HostTasks, ...], *, tells_never: bool
+) -> None:
     """
     Have a pending job wait for the hosts where an operator wants it started; nobody else considers
     it meanwhile.
     """
-    job.forced_on = hosts
+    job.forced_on, job.tells_never = hosts, tells_never
     state.waiting += 1
     state.wait_for_hosts(job)
 
@@ -42,7 +44,7 @@ def stop_waiting(state: State, job: JobRecord, now_us: int) -> None:
         state.leave_set(job, now_us)
     job.orphan_us = None
     if job.forced_on:
-        job.forced_on = ()
+        job.forced_on, job.tells_never = (), False
         del state.forced[job.stream]
     if job.keeps is not None:
         drop_kept(state, job)

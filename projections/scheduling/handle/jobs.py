@@ -181,7 +181,9 @@ def run(state: State, command: RunJob, actor: str) -> NewEvents:
         if worker.left or worker.is_silent:
             raise Refused("hosts", "must be reached", each.host)
     hosts = _with_tasks(command, state.effective(job))
-    return [] if hosts == job.forced_on else [(job.stream, JobRunRequested(hosts=hosts))]
+    if hosts == job.forced_on and job.tells_never:
+        return []
+    return [(job.stream, JobRunRequested(hosts=hosts, tells_never=True))]
 
 
 def _with_tasks(command: RunJob, spec: JobSpec) -> tuple[HostTasks, ...]:

@@ -182,9 +182,16 @@ class PlacementRunner:
         Say whether even the empty cluster, every host open and every alternative too, couldn't hold
         the request.
         """
-        return self._repeats.could_never(request, lambda: self._is_never(request, chain))
+        return self._repeats.could_never(
+            request,
+            lambda: self.never_on(Ground(self._capacity, is_empty=True), request, chain),
+        )
 
-    def _is_never(self, request: Request, chain: Sequence[str]) -> bool:
+    def never_on(self, ground: Ground, request: Request, chain: Sequence[str]) -> bool:
+        """
+        Say whether a ground, such as an empty one of some hosts, can't hold a request with the
+        fewest tasks that it may have.
+        """
         least = [
             replace(
                 branch,
@@ -193,7 +200,6 @@ class PlacementRunner:
             for branch in request.branches
         ]
         whole = replace(request, branches=tuple(least), open_branches=len(least))
-        ground = Ground(self._capacity, is_empty=True)
         levels = Levels(whole, ground, FastPart, lambda part: self._members(part, chain))
         return levels.find() is None
 

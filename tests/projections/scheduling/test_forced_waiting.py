@@ -8,8 +8,19 @@ from __future__ import annotations
 import pytest
 
 from domain.arrays import ArraySpec, IndexRange
-from domain.commands import LeaveWorker, MoveJob, StartScheduler, SwitchJob, WorkerReport
+from domain.commands import (
+    LeaveWorker,
+    MarkUnreachable,
+    MoveJob,
+    StartScheduler,
+    SwitchJob,
+    WorkerReport,
+)
+from domain.envelope import Stamped
+from domain.events.jobs import JobRunRequested
+from domain.jobs import HostTasks
 from projections.scheduling.derived import derived
+from projections.scheduling.status import why_waiting
 from tests.projections.scheduling.policies import queue
 from tests.projections.scheduling.preempting import again
 from tests.projections.scheduling.test_modified import change
@@ -78,7 +89,7 @@ def test_the_wish_ends_when_the_job_can_not_be_what_was_meant(
     scenario.set_queue("normal", "inactive")
     scenario.set_queue("other", "inactive")
     scenario.run("A", "h1")
-    assert ["A pended: mem short on h1"] == scenario.session()
+    assert ["A pended: never: mem short on h1"] == scenario.session()
     if how == "hold":
         scenario.hold("A")
         scenario.lift("A")
@@ -120,7 +131,7 @@ def test_the_wish_outlives_what_does_not_contradict_it(scenario: Scenario, how: 
     else:
         scenario.command(SwitchJob(job_id=scenario.ids["A"], queue="other"))
 
-    assert ["A pended: mem short on h1"] == scenario.session()
+    assert ["A pended: never: mem short on h1"] == scenario.session()
     assert derived(scenario.state) == derived(again(scenario).state)
     change(scenario, "A", resreq=("rusage[mem=50]",))
     assert ["A dispatched: h1*1"] == scenario.session()
@@ -152,3 +163,66 @@ def forced(scenario: Scenario) -> list[str]:
     Return the jobs that operators want on certain hosts.
     """
     return [name for name in scenario.ids if name != "A" and scenario.job(name).forced_on]
+
+
+def test_a_job_larger_than_its_host_is_told_never(scenario: Scenario) -> None:
+    """
+    What the host lacks even when it is empty no wait brings; a larger host of the name does.
+    """
+    scenario.hosts("h1 mem_mb=100", "h2 mem_mb=900")
+    scenario.submit("X", resreq=("rusage[mem=50] select[mem>500]",))
+    scenario.session()
+    scenario.submit("A", resreq=("rusage[mem=200]",))
+    scenario.submit("B", resreq=("rusage[mem=880]",))
+
+    scenario.run("A", "h1")
+    scenario.run("B", "h2")
+
+    assert [
+        "A pended: never: mem short on h1",
+        "B pended: mem short on h2",
+    ] == scenario.session()
+    assert [True, False] == [
+        why_waiting(scenario.state, scenario.job(name))[0] for name in ("A", "B")
+    ]
+    scenario.close("h1")
+    scenario.command(MarkUnreachable(worker="h1", incarnation=1, silent_us=1), actor="")
+    assert [] == scenario.session()
+    assert "never: SBD_UNREACH on h1" == scenario.reasons("A")
+    scenario.hosts("h1 mem_mb=300")
+    assert ["A dispatched: h1*1"] == scenario.session()
+
+
+def test_another_alternative_may_open_later(scenario: Scenario) -> None:
+    """
+    As for any job: never means whatever the time.
+    """
+    scenario.hosts("h1 mem_mb=100")
+    text = "{rusage[mem=200]} || {rusage[mem=50]}@10"
+    scenario.submit("A", tasks_min=1, tasks_max=1, resreq=(text,))
+
+    scenario.run("A", "h1")
+
+    assert ["A pended: mem short on h1"] == scenario.session()
+    scenario.pass_time(600)
+    assert ["A dispatched: h1*1"] == scenario.session()
+
+
+def test_a_wish_of_before_there_was_never_is_decided_as_it_was(scenario: Scenario) -> None:
+    """
+    Old logs give the decisions that they gave, also beside a newer wish for the same.
+    """
+    scenario.hosts("h1 mem_mb=100")
+    for name in ("A", "B"):
+        scenario.submit(name, resreq=("rusage[mem=200]",))
+    stream = scenario.job("A").stream
+    old = JobRunRequested(hosts=(HostTasks(host="h1", tasks=1),))
+    version = scenario.state.next_version(stream)
+    scenario.core.apply(Stamped(stream, version, scenario.now_us, "root", "", old, True))
+    scenario.run("B", "h1")
+
+    assert ["A pended: mem short on h1", "B pended: never: mem short on h1"] == scenario.session()
+    assert [] == scenario.session()
+    scenario.run("A", "h1")
+    assert ["A pended: never: mem short on h1"] == scenario.session()
+

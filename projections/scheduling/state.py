@@ -207,11 +207,13 @@ class State(ShutHosts):
             stops = None if stop_when is None else stop_when.only.select
             asking = asking._replace(bounds=bounds, stops=stops, of_queue=share)
             request = request_of(asking, self.settings(), self.catalogue)
-            # What it may preempt changes with every start, and so may its outcome.
+            # What it may preempt changes with every start, and so may its outcome; and another
+            # element may be what its array may just still start.
+            is_bound = bool(self.preys_of(job.spec.queue)) or self.is_of_bounded_array(job)
             request = self.requests[fingerprint] = replace(
                 request,
                 fingerprint=fingerprint,
-                is_volatile=request.is_volatile or bool(self.preys_of(job.spec.queue)),
+                is_volatile=request.is_volatile or is_bound,
                 opens_by_taking=any(
                     opens_by_taking(part, self._is_taken)
                     for branch in request.branches

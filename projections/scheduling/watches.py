@@ -377,6 +377,12 @@ class Watches(Moments):
         """
         return bool(self.values_of(job).rerunnable)
 
+    def is_of_bounded_array(self, job: JobRecord) -> bool:
+        """
+        Say whether a job is an element of an array of which only so many may be started at a time.
+        """
+        return job.index > 0 and self.stored.arrays[job.number].started_max is not None
+
     def started_elements(self, number: int) -> int:
         """
         Return how many elements of an array are started and haven't ended.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from domain.arrays import ArraySpec, IndexRange
 from domain.commands import ModifyJob
 from tests.projections.scheduling.policies import profile
 from tests.scenario import Scenario
@@ -60,3 +61,21 @@ def test_other_default_tasks_of_a_profile_leave_a_waiting_compound_its_own(
 
     scenario.hosts("h1 slots=3")
     assert ["A dispatched: h1*3"] == scenario.session()
+
+
+def test_an_element_of_other_tasks_is_told_of_its_array_s_bound(scenario: Scenario) -> None:
+    """
+    It was short of slots when it was tried; the element behind it, which asks for less, is what the
+    array may start since then.
+    """
+    scenario.hosts("h1 slots=2")
+    array = ArraySpec(ranges=(IndexRange(start=1, end=3),), started_max=1)
+    scenario.submit("A", array=array)
+    change(scenario, "A[1]", tasks_min=3, tasks_max=3)
+    assert ["A[1] pended: never: slots short on h1", "A[2] dispatched: h1*1"] == [
+        words for words in scenario.session() if "A[3]" not in words
+    ]
+
+    assert [] == scenario.session()
+
+    assert "JOB_ARRAY_JLIMIT" == scenario.reasons("A[1]").removeprefix("never: ")

@@ -48,6 +48,17 @@ class Need:
 
 
 @dataclass
+class Threshold:
+    """
+    Bound a load index: beyond ``sched`` nothing starts, beyond ``stop`` jobs are stopped too.
+    """
+
+    index: str
+    sched: int | None = None
+    stop: int | None = None
+
+
+@dataclass
 class Exits:
     """
     Hold exit values with which a job goes back to pending, does so and avoids its hosts, or is
@@ -190,6 +201,7 @@ class Job:
     avoids: tuple[str, ...] = ()
     submit_us: int = 0
     by_window: bool = False
+    by_load: bool = False
     index: int = 0
     most_at_once: int | None = None
     reasons: frozenset[Reason] = frozenset()
@@ -208,6 +220,9 @@ class Job:
 class Host:
     """
     Hold one host: what it has, what its agent reported as free, and whether it takes jobs.
+
+    ``incarnation`` counts its joins; ``is_gone``: its agent has ended in good order;
+    ``answered_us`` is of which report a job was stopped for its load.
     """
 
     name: str
@@ -222,6 +237,12 @@ class Host:
     user_slots: int | None = None
     window: tuple[int, int] | None = None
     load: dict[str, int] = field(default_factory=dict)
+    incarnation: int = 1
+    is_gone: bool = False
+    is_drained: bool = False
+    thresholds: tuple[Threshold, ...] = ()
+    load_us: int = 0
+    answered_us: int = 0
 
 
 @dataclass
@@ -254,6 +275,10 @@ class Queue:
     project: str = ""
     run_window: tuple[int, int] | None = None
     dispatch_window: tuple[int, int] | None = None
+    thresholds: tuple[Threshold, ...] = ()
+    on_load: str = "suspend"
+    stop_when: tuple[str, int] | None = None
+    resume_when: tuple[str, int] | None = None
 
 
 @dataclass
@@ -270,10 +295,13 @@ class Shared:
 class Limit:
     """
     Hold a limit: who is listed and whether each of them has a budget; None for anybody.
+
+    ``milli`` is told as it is, in percent of what hosts have, or for each of their processors.
     """
 
     resource: str
     milli: int
+    basis: str = "absolute"
     users: tuple[str, ...] | None = None
     each_user: bool = False
     queues: tuple[str, ...] | None = None
@@ -325,6 +353,8 @@ class Rules:
     no_interval_us: int = 0
     no_run_us: int = 0
     no_finish_us: int = 0
+    no_run_percent: int = 0
+    no_finish_percent: int = 0
 
 
 class Model:
@@ -364,11 +394,13 @@ class Model:
         """
         Return why a host takes no jobs, the first cause of LSF's order; "" when it does.
         """
+        if host.is_gone:
+            return "LOAD_UNAVAIL"
         if host.lost_us is not None:
             return "SBD_UNREACH"
         if host.window is not None and not self.is_within(host.window):
             return "HOST_WINDOW"
-        if host.is_closed:
+        if host.is_closed or host.is_drained:
             return "HOST_DISABLED"
         on = [job for job in self.live() if job.got and host.name in job.got.tasks]
         if any(job.ask.is_exclusive for job in on):
@@ -517,7 +549,7 @@ class Model:
         """
         job.stop_wanted, job.go_on_wanted = True, False
         if job.state == "SSUSP":
-            job.by_window = False
+            job.by_window = job.by_load = False
             self.turn(job, "USUSP")
 
     def go_on(self, job: Job) -> None:
@@ -535,17 +567,43 @@ class Model:
 
     def lose(self, host: Host) -> None:
         """
-        Lose contact to a host: its own jobs are UNKWN, and nothing is held on it.
+        Lose contact to a host: its own jobs are UNKWN, and nothing is held on it. Of one whose
+        agent has ended nothing is expected but what became of its jobs.
         """
-        if host.lost_us is not None:
+        own = [job for job in self.live() if job.got and job.got.first == host.name]
+        if host.lost_us is not None or (host.is_gone and not own):
             return
         host.lost_us = self.now_us
+        self._hold_nothing_on(host)
+        for job in own:
+            job.before_loss = job.state
+            self.turn(job, "UNKWN")
+
+    def _hold_nothing_on(self, host: Host) -> None:
         for job in self.jobs.values():
             if job.holds is not None and host.name in job.holds.tasks:
                 job.holds = None
-            if job.state in LIVE and job.got is not None and job.got.first == host.name:
-                job.before_loss = job.state
-                self.turn(job, "UNKWN")
+
+    def leave_cluster(self, host: Host) -> None:
+        """
+        Let a host's agent end in good order: its jobs go on, and nothing is held on it.
+        """
+        host.is_gone = True
+        self._hold_nothing_on(host)
+
+    def join(self, host: Host) -> None:
+        """
+        Let a host join, or join again with what it has now; then its jobs are there again.
+        """
+        known = self.hosts.get(host.name)
+        if known is not None:
+            self.hear(known)
+            known.slots, known.totals, known.flags = host.slots, host.totals, host.flags
+            known.rack, known.load = host.rack, {}
+            known.incarnation, known.is_gone = known.incarnation + 1, False
+            host = known
+        host.report_us = self.now_us
+        self.hosts[host.name] = host
 
     def hear(self, host: Host) -> None:
         """
@@ -565,6 +623,7 @@ class Model:
         self.hear(host)
         host.report_us = self.now_us
         host.load.update(load)
+        host.load_us = self.now_us
         for number, actual in used.items():
             self.jobs[number].actual[host.name] = actual
 
@@ -587,7 +646,7 @@ class Model:
             job.aside = True
         else:
             self.turn(job, "RUN")
-            job.go_on_wanted = job.by_window = False
+            job.go_on_wanted = job.by_window = job.by_load = False
             if job.stopped_for:
                 job.spared.append(job.stopped_for)
                 job.stopped_for = 0
@@ -619,7 +678,7 @@ class Model:
         job.got, job.actual, job.holds = None, {}, None
         job.order, job.aside = "", False
         job.go_on_wanted, job.stopped_for, job.spared = False, 0, []
-        job.by_window = False
+        job.by_window = job.by_load = False
 
     # -- a session
 
@@ -726,6 +785,7 @@ class Model:
         go on to go on when what it gave back is free, and held for nobody; that of higher queues
         first.
         """
+        from tests.model_load import may_go_on, stop_by_load
         from tests.model_preempt import fits_again
 
         idle = [job for job in self.live() if not job.order]
@@ -735,11 +795,15 @@ class Model:
                 self.decide("suspend", job.name, "")
                 job.order, job.by_window = "suspend", not job.stop_wanted
         for job in sorted(idle, key=lambda each: -self.queues[each.queue].priority):
-            may_go_on = job.go_on_wanted or (job.by_window and not job.stop_wanted)
-            if job.state != "SSUSP" or not may_go_on or not self.is_run_open(job.queue):
+            is_by_system = job.by_window or job.by_load
+            is_wanted = job.go_on_wanted or (is_by_system and not job.stop_wanted)
+            if job.state != "SSUSP" or not is_wanted or not self.is_run_open(job.queue):
+                continue
+            if not may_go_on(self, job):
                 continue
             if fits_again(self, job):
                 self.resume(job)
+        stop_by_load(self)
 
     def resume(self, job: Job) -> None:
         """

@@ -23,6 +23,7 @@ class Bound:
         each_host: Whether each host has a budget of its own.
         rank: In which order causes are looked at.
         counts_stopped: Whether jobs that were stopped for others count.
+        basis: What ``most`` is told in.
     """
 
     name: str
@@ -42,6 +43,18 @@ class Bound:
     projects: tuple[str, ...] | None = None
     group: str = ""
     under: str = ""
+    basis: str = "absolute"
+
+    def most_on(self, model: Model, hosts: tuple[str, ...] | None) -> int:
+        """
+        Return how much is allowed on some hosts together.
+        """
+        if self.basis == "absolute":
+            return self.most
+        on = [model.hosts[name] for name in hosts or () if name in model.hosts]
+        if self.basis == "percent":
+            return sum(self.most * host.totals.get(self.resource, 0) // 100_000 for host in on)
+        return sum(self.most * host.slots for host in on)
 
     def code(self, tasks: int) -> str:
         """
@@ -134,6 +147,7 @@ def bounds_of(model: Model) -> list[Bound]:
             bound.each_user, bound.each_queue = limit.each_user, limit.each_queue
             bound.each_group, bound.each_project = True, limit.each_project
             bound.each_host, bound.counts_stopped = limit.each_host, limit.resource != "jobs"
+            bound.basis = limit.basis
             found.append(bound)
     for queue in model.queues.values():
         found += _bounds_of_queue(queue, tuple(model.hosts))

@@ -23,6 +23,7 @@ from tests.model import (
     Reason,
 )
 from tests.model_bounds import Bound, bounds_of, least_of, right_lost, taken_of, tasks_of
+from tests.model_load import beyond_of, holds, unknown_of
 
 # -------------------------------------------------------------------------------- what a job sees
 
@@ -195,7 +196,7 @@ class Sight:
             hosts = (host,) if bound.each_host else hosts
         if self.is_empty:
             # A bound of nothing is a brake, no ceiling.
-            return bound.most or None
+            return bound.most_on(self.model, hosts) or None
         used = 0
         for other in self.model.live():
             is_stopped = other in self.stopped or (other.aside and other.stopped_for)
@@ -205,7 +206,7 @@ class Sight:
         for holder in self._others_that_hold():
             if bound.owner_of(self.model, holder) == owner:
                 used += held_of(self.model, holder, bound, hosts)
-        return max(0, bound.most - used)
+        return max(0, bound.most_on(self.model, hosts) - used)
 
 
 def preys_of(model: Model, name: str) -> list[str]:
@@ -524,7 +525,10 @@ def _mismatch(job: Job, part: Part, host: Host, sight: Sight) -> tuple[str, str]
     """
     Return why a host doesn't match a job, whatever it has left.
     """
-    ask, own = job.ask, sight.model.queues[job.queue].hosts
+    ask, queue = job.ask, sight.model.queues[job.queue]
+    own, unknown = queue.hosts, unknown_of(queue, host)
+    if unknown and not sight.is_empty:
+        return "LOAD_UNAVAIL", unknown
     if own is not None and host.name not in own:
         return "HOST_QUE_MEMB", ""
     if ask.hosts and host.name not in ask.hosts:
@@ -538,6 +542,8 @@ def _mismatch(job: Job, part: Part, host: Host, sight: Sight) -> tuple[str, str]
         on = [job for job in sight.model.live() if job.got and host.name in job.got.tasks]
         if on:
             return "HOST_NONEXCLUSIVE", ""
+    if queue.stop_when is not None and not sight.is_empty and holds(queue.stop_when, host):
+        return "HOST_STOP_COND", ""
     return "", ""
 
 
@@ -655,6 +661,9 @@ def _shortages(
     for resource, need in part.needs.items():
         if resource not in model.shared and need.of(tasks, 1) > sight.amount(host, resource):
             found.add(("HOST_JOB_RUSAGE", resource, "", host.name))
+    free = sight.amount(host, "mem") if "mem" in host.totals else None
+    for index in beyond_of(model.queues[job.queue], host, free, is_empty=sight.is_empty):
+        found.add(("HOST_LOAD", index, "", host.name))
     for bound in bounds_of(model):
         left = sight.left(bound, host.name)
         if left is None or (bound.resource in model.shared):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tests.model import Grant, Host, Job, Model
 from tests.model_bounds import bounds_of, taken_of
+from tests.model_load import may_go_on
 from tests.model_place import (
     Sight,
     held_amount,
@@ -102,8 +103,10 @@ def _is_protected(model: Model, other: Job) -> bool:
         return True
     if limit is None:
         return False
-    has_run_long = rules.no_run_us > 0 and run_us >= rules.no_run_us
-    return has_run_long or (rules.no_finish_us > 0 and limit - run_us <= rules.no_finish_us)
+    long_us = [rules.no_run_us, limit * rules.no_run_percent // 100]
+    near_us = [rules.no_finish_us, limit * rules.no_finish_percent // 100]
+    has_run_long = any(run_us >= bound_us > 0 for bound_us in long_us)
+    return has_run_long or any(limit - run_us <= bound_us > 0 for bound_us in near_us)
 
 
 def _kind(model: Model, other: Job, job: Job) -> Rank:
@@ -182,6 +185,7 @@ def let_go_on(model: Model) -> None:
     for job in sorted(waiting, key=lambda each: _resume_key(model, each)):
         assert job.got is not None, job
         is_free = blocked.isdisjoint(job.got.tasks) and _may_be_charged(model, job)
+        is_free = is_free and may_go_on(model, job)
         if is_free and fits_again(model, job):
             model.resume(job)
         else:

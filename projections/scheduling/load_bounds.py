@@ -101,14 +101,14 @@ def bounds_of(
 ) -> tuple[LoadBound, ...]:
     """
     Return what bounds the load of hosts for the jobs of a queue: its own thresholds, then those
-    that only hosts have.
+    that only hosts have, by name: a restored core has heard of them in another order.
     """
     found: dict[str, LoadBound] = {}
     for each in thresholds:
         is_ceiling = lower_is_better(each.index, catalogue)
         milli = each.stricter(is_ceiling=is_ceiling)
         found[each.index] = LoadBound(each.index, is_ceiling, milli)
-    for name in hosts.sched:
+    for name in sorted(hosts.sched):
         found.setdefault(name, LoadBound(name, lower_is_better(name, catalogue)))
     return tuple(found.values())
 

@@ -53,13 +53,12 @@ def checks_of_queue(bounds: tuple[LoadBound, ...], ground: Ground) -> Iterator[C
 def _within(bound: LoadBound, milli: int | Column, ground: Ground) -> Mask:
     """
     Return the hosts whose load isn't beyond a bound; what isn't reported is told elsewhere. An
-    empty cluster has no load, but what it has of memory is known.
+    empty cluster has no load, but what a host counts of memory is known.
     """
-    selector = ground.capacity.selector
-    amounts = selector.amounts(bound.index, ground)
-    if ground.is_empty and (bound.is_ceiling or not selector.is_total(bound.index)):
-        return np.ones(len(amounts), np.bool_)
+    amounts = ground.capacity.selector.amounts(bound.index, ground)
     within: Mask = (amounts <= milli) if bound.is_ceiling else (amounts >= milli)
+    if ground.is_empty:
+        return within | ~ground.present(bound.index) | bound.is_ceiling
     return within | (amounts < 0)
 
 

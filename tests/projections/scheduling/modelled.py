@@ -22,6 +22,7 @@ from domain.commands import (
     DefineQueue,
     DefineResource,
     DefineUser,
+    DrainWorker,
     HoldJob,
     JobFinishedReport,
     JobResumedReport,
@@ -29,6 +30,7 @@ from domain.commands import (
     JobSuspendedReport,
     JoinWorker,
     KillJob,
+    LeaveWorker,
     LiftHold,
     MarkUnreachable,
     ModifyJob,
@@ -57,13 +59,14 @@ from domain.groups import GroupSpec
 from domain.ids import job_of_stream, job_stream
 from domain.job_states import LIVE
 from domain.jobs import ExitRules, HostChoice, JobSpec
-from domain.limits import LimitAmount, LimitSpec, Scope
+from domain.limits import Basis, LimitAmount, LimitSpec, Scope
 from domain.name_lists import NameList, parse_names
 from domain.preemption import OnPreempt, Preemption, PreemptPolicy
 from domain.projects import ProjectSpec
 from domain.queues import QueueLimits, QueueSpec
 from domain.reasons import ReasonCode
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal, ValueType
+from domain.thresholds import LoadThreshold
 from domain.users import UserSpec
 from domain.windows import Windows, parse_windows
 from domain.workers import HostSettings
@@ -74,6 +77,7 @@ from replay.engine import Engine
 from tests.builders import MB_MILLI, SECOND_US, beginning, some_settings
 from tests.model import (
     ELEMENTS,
+    MILLI,
     Ask,
     Decision,
     Exits,
@@ -88,6 +92,7 @@ from tests.model import (
     Reason,
     Rules,
     Shared,
+    Threshold,
 )
 from tests.model_bounds import bounds_of, taken_of
 from tests.model_place import may_not_be
@@ -111,6 +116,8 @@ def settings_of(rules: Rules) -> ClusterSettings:
             no_interval_us=rules.no_interval_us,
             no_run_us=rules.no_run_us,
             no_finish_us=rules.no_finish_us,
+            no_run_percent=rules.no_run_percent,
+            no_finish_percent=rules.no_finish_percent,
         ),
     )
 
@@ -226,6 +233,23 @@ def window_of(minutes: tuple[int, int] | None) -> Windows | None:
     return parse_windows(f"{begin}-{end}")
 
 
+def bounds_of_load(thresholds: tuple[Threshold, ...]) -> tuple[LoadThreshold, ...]:
+    """
+    Return the same as the core's bounds of loads.
+    """
+    return tuple(
+        LoadThreshold(index=each.index, sched_milli=each.sched, stop_milli=each.stop)
+        for each in thresholds
+    )
+
+
+def condition_of_load(condition: tuple[str, int] | None) -> str:
+    """
+    Return that a load is above an amount in LSF's words.
+    """
+    return "" if condition is None else f"{condition[0]} > {condition[1] // MILLI}"
+
+
 def scope_of(names: tuple[str, ...] | None, *, is_each: bool) -> Scope | None:
     """
     Return a limit's scope.
@@ -310,6 +334,10 @@ class Pair:
             project=queue.project,
             run_windows=window_of(queue.run_window),
             dispatch_windows=window_of(queue.dispatch_window),
+            thresholds=bounds_of_load(queue.thresholds),
+            on_load=OnPreempt(queue.on_load),
+            stop_condition=condition_of_load(queue.stop_when),
+            resume_condition=condition_of_load(queue.resume_when),
         )
         self.tell(DefineQueue(queue=queue.name, spec=spec))
         self.model.queues[queue.name] = queue
@@ -324,7 +352,11 @@ class Pair:
             users=scope_of(limit.users, is_each=limit.each_user),
             queues=scope_of(limit.queues, is_each=limit.each_queue),
             hosts=scope_of(limit.hosts, is_each=limit.each_host),
-            amounts=(LimitAmount(resource=limit.resource, milli=limit.milli),),
+            amounts=(
+                LimitAmount(
+                    resource=limit.resource, milli=limit.milli, basis=Basis(limit.basis)
+                ),
+            ),
         )
         self.tell(DefineLimit(limit=name, spec=spec))
         self.model.limits[name] = limit
@@ -388,7 +420,7 @@ class Pair:
 
     def host(self, host: Host) -> None:
         """
-        Let a host join.
+        Let a host join, or join again.
         """
         resources = tuple(
             HostResource(name=name, total_milli=total, is_real=name == MEM)
@@ -401,8 +433,7 @@ class Pair:
             worker=host.name, slots=host.slots, resources=resources, attributes=flags
         )
         self.tell(command, "")
-        host.report_us = self.model.now_us
-        self.model.hosts[host.name] = host
+        self.model.join(host)
 
     # -- jobs
 
@@ -488,11 +519,25 @@ class Pair:
         Close a host or open it.
         """
         self.tell((CloseWorker if is_closed else OpenWorker)(worker=host.name))
-        host.is_closed = is_closed
+        host.is_closed, host.is_drained = is_closed, False
+
+    def drain(self, host: Host) -> None:
+        """
+        Let a host run dry; one that is closed stays as it is.
+        """
+        self.tell(DrainWorker(worker=host.name))
+        host.is_drained = not host.is_closed
+
+    def leave(self, host: Host) -> None:
+        """
+        Let a host's agent end in good order.
+        """
+        self.tell(LeaveWorker(worker=host.name, incarnation=host.incarnation), "")
+        self.model.leave_cluster(host)
 
     def configure(self, host: Host, **settings: Any) -> None:
         """
-        Lock a host, shut it at times, or bound what each user may have there; or no longer.
+        Lock a host, shut it at times, bound its load or what each user may have; or no longer.
         """
         for name, value in settings.items():
             setattr(host, name, value)
@@ -500,6 +545,7 @@ class Pair:
             dispatch_windows=window_of(host.window),
             user_slots_max=host.user_slots,
             is_locked=host.is_locked,
+            thresholds=bounds_of_load(host.thresholds),
         )
         self.tell(ConfigureWorker(worker=host.name, settings=found))
 
@@ -507,14 +553,18 @@ class Pair:
         """
         Lose contact to a host.
         """
-        command = MarkUnreachable(worker=host.name, incarnation=1, silent_us=SECOND_US)
+        command = MarkUnreachable(
+            worker=host.name, incarnation=host.incarnation, silent_us=SECOND_US
+        )
         self.tell(command, "")
         self.model.lose(host)
 
-    def report(self, host: Host, free: int, used: dict[int, int]) -> None:
+    def report(self, host: Host, load: dict[str, int], used: dict[int, int]) -> None:
         """
-        Report free memory, and what jobs use of it there.
+        Report the load of a host, free memory among it, and what jobs use of memory there; no two
+        reports come at once.
         """
+        self.model.now_us += SECOND_US
         jobs = tuple(
             JobUsage(
                 job_id=self.model.jobs[number].name,
@@ -523,10 +573,11 @@ class Pair:
             )
             for number, milli in used.items()
         )
-        load = (Amount(resource=MEM, milli=free),)
-        self.tell(WorkerReport(worker=host.name, incarnation=1, load=load, jobs=jobs), "")
+        told = tuple(Amount(resource=name, milli=milli) for name, milli in load.items())
+        names = {"worker": host.name, "incarnation": host.incarnation}
+        self.tell(WorkerReport(**names, load=told, jobs=jobs), "")
         self.model.report(
-            host, {MEM: free}, {number: {MEM: milli} for number, milli in used.items()}
+            host, load, {number: {MEM: milli} for number, milli in used.items()}
         )
 
     def started(self, job: Job) -> None:
@@ -556,7 +607,7 @@ class Pair:
         attempt = self.record(job).attempt
         return {
             "worker": job.got.first,
-            "incarnation": 1,
+            "incarnation": self.model.hosts[job.got.first].incarnation,
             "job_id": job.name,
             "attempt": attempt,
         }

@@ -164,6 +164,19 @@ def test_a_load_that_can_fall_is_not_for_ever(scenario: Scenario) -> None:
     assert "never: mem short on h1" == scenario.reasons("A")
 
 
+def test_memory_that_a_host_only_reports_is_not_short_for_ever(scenario: Scenario) -> None:
+    """
+    It doesn't say how much it has in all, though another host does.
+    """
+    scenario.hosts("h1", "h2 slots=0 mem_mb=100")
+    set_host(scenario, "h1", bound("mem", sched=60 * 1024 * 1000))
+    report(scenario, "h1", mem=0)
+    scenario.jobs("A")
+    scenario.session()
+
+    assert "slots short on h2; mem short on h1" == scenario.reasons("A")
+
+
 def test_without_its_threshold_the_host_takes_jobs_again(scenario: Scenario) -> None:
     """
     Nothing of a threshold that was taken away stays.
@@ -318,6 +331,23 @@ def test_a_core_restored_in_the_middle_stops_and_resumes_alike(scenario: Scenari
     assert ["B resume ordered on h1"] == scenario.session()
 
 
+def test_of_two_loads_that_nobody_reports_a_restored_core_names_the_same(
+    scenario: Scenario,
+) -> None:
+    """
+    Whatever was bounded first: a reason that depends on it would be told anew after each restart.
+    """
+    scenario.hosts("h1")
+    set_host(scenario, "h1", bound("r1m", sched=1_000))
+    set_host(scenario, "h1", bound("it", stop=1_000), bound("r1m", sched=1_000))
+    scenario.jobs("A")
+    scenario.session()
+    assert "LOAD_UNAVAIL (it) on h1" == scenario.reasons("A")
+    scenario.core = again(scenario)
+
+    assert [] == scenario.session()
+
+
 # ----------------------------------------------------------------------------------- what is asked
 
 
@@ -385,7 +415,8 @@ def test_between_the_two_thresholds_nothing_starts(of_queue: bool, scenario: Sce
     scenario.jobs("A")
     scenario.session()
 
-    assert "r1m short on h1; it short on h2" == scenario.reasons("A")
+    told = ["it short on h2", "r1m short on h1"]
+    assert "; ".join(reversed(told) if of_queue else told) == scenario.reasons("A")
 
 
 def test_a_requirement_of_a_queue_given_parsed_is_checked(scenario: Scenario) -> None:

@@ -48,6 +48,7 @@ from tests.model import (
     Project,
     Queue,
     Rules,
+    Threshold,
 )
 from tests.projections.scheduling.modelled import GRACE_US, Pair
 
@@ -135,6 +136,8 @@ RULES = st.builds(
     no_interval_us=st.sampled_from([0, 0, 0, 100 * SECOND_US]),
     no_run_us=st.sampled_from([0, 0, 0, 150 * SECOND_US]),
     no_finish_us=st.sampled_from([0, 0, 0, 150 * SECOND_US]),
+    no_run_percent=st.sampled_from([0, 0, 0, 40]),
+    no_finish_percent=st.sampled_from([0, 0, 0, 40]),
 )
 EXITS = st.builds(
     Exits,
@@ -158,10 +161,43 @@ AMOUNTS = st.one_of(
         st.sampled_from([4, 3, 2, 1, 0]).map(MILLI.__mul__),
     ),
     st.tuples(st.just(MEM), st.sampled_from([60, 150, 300]).map(MB_MILLI.__mul__)),
+    st.tuples(st.just("scratch"), st.integers(1, 4).map(MILLI.__mul__)),
     st.tuples(st.just("lic"), st.integers(1, 2).map(MILLI.__mul__)),
 )
 SCOPES = st.sampled_from([None, None, ("some", False), ("some", True), ("all", True)])
+MOST_WAITING = 8
+THEMES = st.frozensets(
+    st.sampled_from(["bounds", "projects", "hosts", "times", "requests", "queues", "load"]),
+    max_size=3,
+)
+"""What a life is about: all that may happen in each would be a little of everything."""
 FREE = st.sampled_from([0, 80, 200, 400]).map(MB_MILLI.__mul__)
+
+
+def about(theme: str) -> Any:
+    """
+    Let a rule apply to lives of some theme only.
+    """
+    return precondition(lambda self: theme in self.themes)
+LOADS = st.fixed_dictionaries(
+    {},
+    optional={
+        MEM: FREE,
+        "r1m": st.sampled_from([0, 1_000, 1_500, 3_000]),
+        "it": st.sampled_from([0, 3_000, 9_000]),
+    },
+)
+THRESHOLDS = st.sampled_from(
+    [
+        (),
+        (Threshold("r1m", 1_000, 2_000),),
+        (Threshold("r1m", None, 1_000),),
+        (Threshold("r1m", 1_200),),
+        (Threshold(MEM, 150 * MB_MILLI, 100 * MB_MILLI),),
+        (Threshold(MEM, None, 90 * MB_MILLI), Threshold("r1m", 0, 1_200)),
+        (Threshold("it", 2_000, 1_000),),
+    ]
+)
 
 
 class Twice(RuleBasedStateMachine):
@@ -174,24 +210,35 @@ class Twice(RuleBasedStateMachine):
         hosts=st.lists(HOSTS, min_size=1, max_size=3),
         licences=st.tuples(st.integers(0, 3), st.integers(1, 3)),
         way=WAYS,
+        themes=THEMES,
     )
-    def begin(self, rules: Rules, hosts: list[Any], licences: tuple[int, int], way: str) -> None:
-        self.pair = Pair(rules)
+    def begin(
+        self,
+        rules: Rules,
+        hosts: list[Any],
+        licences: tuple[int, int],
+        way: str,
+        themes: frozenset[str],
+    ) -> None:
+        self.pair, self.themes = Pair(rules), themes
         for queue in QUEUES.values():
             self.pair.queue(replace(queue, on_preempt=way))
         self.pair.licence("lic", licences[0], is_released=True)
         self.pair.licence("tok", licences[1], is_released=False)
         for host in hosts:
             self.join(host)
+        for known in self.pair.model.hosts.values() if "load" in themes else ():
+            self.pair.report(known, {"r1m": 0, "it": 9_000}, {})
 
     # -- what is there
 
-    def join(self, host: Any) -> None:
+    def join(self, host: Any, name: str = "") -> None:
         rack, slots, mem_mb, scratch, flags = host
         totals = {MEM: mem_mb * MB_MILLI} if mem_mb else {}
         if scratch:
             totals["scratch"] = scratch * MILLI
-        self.pair.host(Host(f"h{len(self.pair.model.hosts)}", slots, totals, flags, rack=rack))
+        name = name or f"h{len(self.pair.model.hosts)}"
+        self.pair.host(Host(name, slots, totals, flags, rack=rack))
 
     def a_host(self, pick: int) -> Host:
         hosts = list(self.pair.model.hosts.values())
@@ -212,7 +259,8 @@ class Twice(RuleBasedStateMachine):
 
     @rule(asks=st.lists(ASKS, min_size=1, max_size=3), is_held=st.integers(0, 9))
     def submit(self, asks: list[Ask], is_held: int) -> None:
-        for ask in asks:
+        # Many that wait for the same make a life long, and tell nothing more.
+        for ask in asks if len(self.jobs("PEND")) < MOST_WAITING else []:
             self.pair.submit(ask, is_held=is_held == 9)
 
     @rule(asks=st.lists(ASKS, min_size=1, max_size=4))
@@ -220,6 +268,7 @@ class Twice(RuleBasedStateMachine):
         self.submit(asks, 0)
         self.session()
 
+    @about("times")
     @rule(ask=ASKS, begin=st.integers(0, 300), pick=ANY, form=st.integers(0, 5))
     def submit_for_later(self, ask: Ask, begin: int, pick: int, form: int) -> None:
         jobs = self.pair.model.jobs.values()
@@ -243,6 +292,7 @@ class Twice(RuleBasedStateMachine):
         self.pair.submit(ask, is_held=False)
         self.session()
 
+    @about("times")
     @rule(ask=ASKS, run_limit=st.none() | TIMES, deadline=st.none() | TIMES)
     def submit_for_a_time(self, ask: Ask, run_limit: int | None, deadline: int | None) -> None:
         ask.run_limit_us = run_limit
@@ -258,12 +308,26 @@ class Twice(RuleBasedStateMachine):
         self.submit_and_decide(low)
         self.submit_and_decide([high])
 
+    @about("queues")
+    @rule(low=ASKS, high=ASKS, far=st.integers(0, 4))
+    def fill_and_preempt(self, low: Ask, high: Ask, far: int) -> None:
+        """
+        Fill all hosts with jobs of the lowest queue, then have one of the highest. As far as it
+        goes: victims stop, it runs, it ends, they go on.
+        """
+        slots = sum(host.slots for host in self.pair.model.hosts.values()) - len(self.jobs(*LIVE))
+        small = replace(low, queue="lo", tasks_min=1, tasks_max=1, is_exclusive=False)
+        self.submit_and_decide([replace(small) for _ in range(max(1, slots))])
+        high.queue = "hi"
+        self.submit_and_decide([high])
+
     @rule(ask=ASKS, exits=EXITS)
     def submit_with_exits(self, ask: Ask, exits: Exits) -> None:
         ask.exits = exits
         self.pair.submit(ask, is_held=False)
         self.session()
 
+    @about("requests")
     @rule(ask=ASKS, hosts=SOME_HOSTS, firsts=st.integers(0, 2))
     def submit_to_hosts(self, ask: Ask, hosts: dict[str, int], firsts: int) -> None:
         ask.hosts = {name: wish for name, wish in hosts.items() if name in self.pair.model.hosts}
@@ -271,12 +335,14 @@ class Twice(RuleBasedStateMachine):
         self.pair.submit(ask, is_held=False)
         self.session()
 
+    @about("requests")
     @rule(ask=ASKS, order=ORDERS, same=st.sampled_from(["rack", "rack", ""]))
     def submit_in_order(self, ask: Ask, order: tuple[str, ...], same: str) -> None:
         ask.order, ask.same = order, same
         self.pair.submit(ask, is_held=False)
         self.session()
 
+    @about("requests")
     @rule(
         ask=ASKS,
         branches=BRANCHES,
@@ -294,6 +360,7 @@ class Twice(RuleBasedStateMachine):
         self.pair.submit(plain, is_held=False)
         self.session()
 
+    @about("requests")
     @rule(
         ask=ASKS, size=st.integers(1, 4), most=st.sampled_from([None, 1, 2]), is_held=st.booleans()
     )
@@ -370,15 +437,18 @@ class Twice(RuleBasedStateMachine):
 
     # -- what administrators do
 
+    @about("bounds")
     @rule(name=QUEUE_NAMES, slots=BOUNDS, user_slots=BOUNDS, host_slots=BOUNDS, jobs=BOUNDS)
     def bound_queue(self, name: str, **bounds: Any) -> None:
         self.pair.queue(replace(self.pair.model.queues[name], **bounds))
 
+    @about("queues")
     @rule(name=QUEUE_NAMES, is_inactive=SELDOM, most=st.sampled_from([None, 1]))
     def turn_queue(self, name: str, is_inactive: bool, most: int | None) -> None:
         queue = self.pair.model.queues[name]
         self.pair.queue(replace(queue, is_active=not is_inactive, priority_max=most))
 
+    @about("queues")
     @rule(name=QUEUE_NAMES, hosts=st.none() | SOME_HOSTS, run_limit=st.none() | TIMES)
     def describe_queue(
         self, name: str, hosts: dict[str, int] | None, run_limit: int | None
@@ -386,6 +456,7 @@ class Twice(RuleBasedStateMachine):
         queue = self.pair.model.queues[name]
         self.pair.queue(replace(queue, hosts=hosts, run_limit_us=run_limit))
 
+    @about("queues")
     @rule(
         name=QUEUE_NAMES,
         way=WAYS,
@@ -400,10 +471,12 @@ class Twice(RuleBasedStateMachine):
         changed = replace(queue, on_preempt=way, by_run_time=by_run_time, wishes=wishes)
         self.pair.queue(replace(changed, exits=exits))
 
+    @about("bounds")
     @rule(user=USERS, slots=BOUNDS)
     def bound_user(self, user: str, slots: int | None) -> None:
         self.pair.user(user, slots)
 
+    @about("bounds")
     @rule(
         name=st.sampled_from(["l1", "l2"]),
         amount=AMOUNTS,
@@ -412,9 +485,15 @@ class Twice(RuleBasedStateMachine):
         hosts=SCOPES,
         projects=SCOPES,
         is_by_group=st.booleans(),
+        by_hosts=st.sampled_from([0, 0, 25, 50, 75, 100]),
     )
     def limit(
-        self, name: str, amount: tuple[str, int], is_by_group: bool, **scopes: Any
+        self,
+        name: str,
+        amount: tuple[str, int],
+        is_by_group: bool,
+        by_hosts: int,
+        **scopes: Any,
     ) -> None:
         model = self.pair.model
         some = {
@@ -441,8 +520,14 @@ class Twice(RuleBasedStateMachine):
             given["projects"] = tuple(each for each in given["projects"] if each in model.projects)
         if is_by_group and model.groups:
             given["groups"] = tuple(model.groups)
+        if by_hosts and "hosts" in given:
+            # Resources in percent; what is counted for each processor, 100 being two of them.
+            is_counted = amount[0] in ("jobs", "slots", "tasks")
+            given["basis"] = "per_processor" if is_counted else "percent"
+            amount = (amount[0], by_hosts * (20 if is_counted else MILLI))
         self.pair.limit(name, Limit(*amount, **given))
 
+    @about("projects")
     @rule(
         name=GROUPS,
         members=st.sampled_from([("u1",), ("u2",), ("u1", "u2")]),
@@ -461,6 +546,7 @@ class Twice(RuleBasedStateMachine):
         project = path if path in self.pair.model.projects else ""
         self.pair.group(name, Group(members, project=project, **bounds))
 
+    @about("projects")
     @rule(
         path=PATHS,
         users=st.sampled_from([("u1", "u2"), ("u1", "u2"), ("u1",), ()]),
@@ -477,6 +563,7 @@ class Twice(RuleBasedStateMachine):
             quotas = {} if quota is None else {quota[0]: quota[1]}
             self.pair.project(path, Project(users, groups, quotas, is_open))
 
+    @about("times")
     @rule(name=QUEUE_NAMES, run=st.none() | WINDOWS, dispatch=st.none() | WINDOWS)
     def open_at_times(
         self, name: str, run: tuple[int, int] | None, dispatch: tuple[int, int] | None
@@ -484,6 +571,7 @@ class Twice(RuleBasedStateMachine):
         queue = self.pair.model.queues[name]
         self.pair.queue(replace(queue, run_window=run, dispatch_window=dispatch))
 
+    @about("projects")
     @rule(
         name=QUEUE_NAMES,
         users=st.sampled_from([None, None, ("u1",), ("u2", "g1"), ("g2",)]),
@@ -494,51 +582,116 @@ class Twice(RuleBasedStateMachine):
         project = path if path in model.projects else ""
         self.pair.queue(replace(model.queues[name], users=users, project=project))
 
+    @about("bounds")
     @rule(name=st.sampled_from(["l1", "l2"]))
     def unlimit(self, name: str) -> None:
         if name in self.pair.model.limits:
             self.pair.unlimit(name)
 
+    @about("hosts")
     @rule(pick=ANY, is_closed=SELDOM)
     def close(self, pick: int, is_closed: bool) -> None:
         host = self.a_host(pick)
         if host.is_closed != is_closed:
             self.pair.close(host, is_closed=is_closed)
 
+    @about("hosts")
     @rule(pick=ANY, is_locked=SELDOM, user_slots=BOUNDS, window=st.none() | WINDOWS)
     def configure(self, pick: int, **more: Any) -> None:
         self.pair.configure(self.a_host(pick), **more)
 
-    @precondition(lambda self: len(self.pair.model.hosts) < 4)
+    @about("hosts")
     @rule(host=HOSTS)
     def one_more_host(self, host: Any) -> None:
-        self.join(host)
+        if len(self.pair.model.hosts) < 4:
+            self.join(host)
+
+    @about("hosts")
+    @rule(pick=ANY, is_seldom=SELDOM)
+    def drain(self, pick: int, is_seldom: bool) -> None:
+        if is_seldom:
+            self.pair.drain(self.a_host(pick))
+
+    @about("load")
+    @rule(
+        name=QUEUE_NAMES,
+        thresholds=THRESHOLDS,
+        on_load=WAYS,
+        stop_when=st.sampled_from([None, None, ("r1m", 2_000), ("it", 5_000)]),
+        resume_when=st.sampled_from([None, None, None, ("it", 2_000), ("r1m", 0)]),
+    )
+    def bound_load(self, name: str, **more: Any) -> None:
+        self.pair.queue(replace(self.pair.model.queues[name], **more))
+
+    @about("load")
+    @rule(pick=ANY, thresholds=THRESHOLDS)
+    def bound_load_of_host(self, pick: int, thresholds: tuple[Threshold, ...]) -> None:
+        self.pair.configure(self.a_host(pick), thresholds=thresholds)
+
+    @about("load")
+    @rule(loads=st.lists(LOADS, min_size=1, max_size=4), is_confirmed=st.booleans())
+    def report_all_and_decide(self, loads: list[dict[str, int]], is_confirmed: bool) -> None:
+        """
+        Let all hosts report their load, decide, and have what was ordered done.
+        """
+        hosts = self.pair.model.hosts.values()
+        for host, load in zip(hosts, loads, strict=False):
+            if not host.is_gone:
+                self.pair.report(host, load, {})
+        self.session()
+        if is_confirmed:
+            self.confirm_all_and_decide()
 
     # -- what workers and time do
 
+    def heard(self, *states: str) -> list[Job]:
+        """
+        Return the started jobs in some states whose first host has an agent that can report.
+        """
+        hosts = self.pair.model.hosts
+        return [job for job in self.jobs(*states) if job.got and not hosts[job.got.first].is_gone]
+
+    @about("hosts")
+    @rule(pick=ANY, is_seldom=SELDOM)
+    def leave(self, pick: int, is_seldom: bool) -> None:
+        host = self.a_host(pick)
+        if is_seldom and not host.is_gone:
+            self.pair.leave(host)
+
+    @about("hosts")
+    @rule(pick=ANY, is_seldom=SELDOM, host=HOSTS)
+    def join_again(self, pick: int, is_seldom: bool, host: Any) -> None:
+        name = self.a_host(pick).name
+        if is_seldom or self.pair.model.hosts[name].is_gone:
+            self.join(host, name)
+
+    @about("hosts")
     @rule(pick=ANY, is_seldom=SELDOM)
     def lose(self, pick: int, is_seldom: bool) -> None:
-        if is_seldom:
-            self.pair.lose(self.a_host(pick))
-
-    @rule(pick=ANY, free=FREE, used=st.lists(FREE, max_size=3))
-    def report(self, pick: int, free: int, used: list[int]) -> None:
         host = self.a_host(pick)
+        if is_seldom or host.is_gone:
+            self.pair.lose(host)
+
+    @rule(pick=ANY, load=LOADS, used=st.lists(FREE, max_size=3))
+    def report(self, pick: int, load: dict[str, int], used: list[int]) -> None:
+        host = self.a_host(pick)
+        if host.is_gone:
+            return
         on_host = [
             job.number
             for job in self.jobs(*LIVE)
             if job.got is not None and host.name in job.got.tasks
         ]
-        self.pair.report(host, free, dict(zip(on_host, used, strict=False)))
+        self.pair.report(host, load, dict(zip(on_host, used, strict=False)))
 
     @rule(pick=ANY)
     def started(self, pick: int) -> None:
-        jobs = [job for job in self.jobs("RUN") if job.is_new]
+        jobs = [job for job in self.heard("RUN") if job.is_new]
         if jobs:
             self.pair.started(jobs[pick % len(jobs)])
 
     def ordered(self) -> list[Job]:
-        return [job for job in self.jobs(*LIVE) if job.order in ("suspend", "resume")]
+        return [job for job in self.heard(*LIVE) if job.order in ("suspend", "resume")]
 
     @precondition(lambda self: self.ordered())
     @rule(pick=ANY)
@@ -546,7 +699,6 @@ class Twice(RuleBasedStateMachine):
         jobs = self.ordered()
         self.pair.confirm(jobs[pick % len(jobs)])
 
-    @precondition(lambda self: self.ordered())
     @rule()
     def confirm_all_and_decide(self) -> None:
         for job in self.ordered():
@@ -555,7 +707,7 @@ class Twice(RuleBasedStateMachine):
 
     @rule(pick=ANY, exit_code=EXIT_CODES)
     def finish(self, pick: int, exit_code: int) -> None:
-        jobs = self.jobs(*LIVE)
+        jobs = self.heard(*LIVE)
         if jobs:
             self.pair.finish(jobs[pick % len(jobs)], exit_code)
 

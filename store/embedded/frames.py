@@ -20,7 +20,7 @@ from eventsourcing.persistence import DataError
 
 from domain.errors import Corrupt
 from store.chain import frame_digest
-from store.compression import LEVEL, compress, decompress
+from store.compression import LEVEL, SMALL, compress, decompress
 from store.dictionaries import current, known
 
 MAGIC = b"XF"
@@ -43,9 +43,6 @@ COMPRESS_MIN = 64
 """Smaller payloads are stored as they are."""
 DICTIONARY_MAX = 8 << 10
 """Payloads up to this length are compressed with a dictionary; larger ones hardly gain by it."""
-SMALL_LEVEL = 1
-"""Level of zstandard for these. The default's tables are too large to be in the processor's caches
-behind a sync: 8 to 25 us for one event where this level takes 5, for 5 bytes of 225 in a frame."""
 
 _HEADER = struct.Struct(">2sBBBxxxQIIQQII32s32s")
 _CRC = struct.Struct(">I")
@@ -162,7 +159,7 @@ def build_frame(
     Return a frame's bytes and its digest, given its uncompressed payload and what its header says.
     """
     flags = FLAG_LAST if is_last else 0
-    level = LEVEL if len(raw) > DICTIONARY_MAX else SMALL_LEVEL
+    level = LEVEL if len(raw) > DICTIONARY_MAX else SMALL
     digest = frame_digest(previous, flags, first_position, events, epoch, mask, raw)
     codec, dictionary_id, stored = pack(raw, level=level)
     fields = (

@@ -141,8 +141,8 @@ class Journal(Reader):
                 cursor.last()
                 last_key = key_of(cursor)
             last_key = max(last_key, key)
-        raw = encode_row(topic, encoded, version, state)
         mask = topic_bit(topic)
+        raw = encode_row(topic, encoded, version, state)
         return self._put_frame(transaction, raw, head, mask=mask, events=1, epoch=epoch), last_key
 
     def _put_rows(

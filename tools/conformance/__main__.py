@@ -113,7 +113,8 @@ def _report(outcome: Outcome) -> None:
     if outcome.left_out:
         _say(f"left out {vector.id}: {outcome.left_out}")
         return
-    _say(f"{'pass' if outcome.has_passed else 'FAIL'} {vector.id} {vector.title}")
+    shown = " ".join(f"{vector.id} {vector.title}".split())
+    _say(f"{'pass' if outcome.has_passed else 'FAIL'} {shown}")
     for line in outcome.differences:
         _say(f"     {line}")
 

@@ -14,7 +14,14 @@ from domain.fairshare import HOUR_US, Use, decayed, dynamic_priority
 from domain.resreq import parse
 from domain.resreq.syntax import RusageTerm
 from domain.resreq.timing import reserved_milli_at
-from domain.units import MILLI, MINUTE_US, SECOND_US
+from domain.units import (
+    MILLI,
+    MINUTE_US,
+    SECOND_US,
+    MemoryUnit,
+    parse_memory_milli,
+    show_milli,
+)
 from tools.conformance.core_policies import FACTORS, SWITCHES, rules_of
 from tools.conformance.core_setup import MB_MILLI
 from tools.conformance.core_trial import CoreTrial
@@ -162,7 +169,14 @@ def _term_of(case: Fields) -> RusageTerm:
     return parse(text).only.rusage[0][0]
 
 
-def _reserved_mb(job: Fields) -> int:
+def _memory_milli(value: object) -> int:
+    """
+    Return an amount of memory that is told in MB.
+    """
+    return parse_memory_milli(text_of(value), unit=MemoryUnit.MB)
+
+
+def _reserved_milli(job: Fields) -> int:
     """
     Return what a job's reservation of memory is worth now.
     """
@@ -171,7 +185,7 @@ def _reserved_mb(job: Fields) -> int:
         return 0
     name = next((name for name in TIMES if name in job), "")
     unit_us = SECOND_US if name.endswith("_s") else MINUTE_US
-    return reserved_milli_at(_term_of(job), whole_of(job.get(name, 0)) * unit_us) // MB_MILLI
+    return reserved_milli_at(_term_of(job), whole_of(job.get(name, 0)) * unit_us)
 
 
 def _jobs_of(case: Fields) -> list[Fields]:
@@ -193,10 +207,11 @@ def _of_case(case: Fields) -> list[str]:
     used = {}
     for number, job in enumerate(jobs):
         name = f"job{number}"
-        trial.run({"id": name, "alloc": {"h1": 1}, "R": f"rusage[mem={_reserved_mb(job)}]"})
-        used[name] = whole_of(job.get("used") or 0)
+        reserved_kib = show_milli(_reserved_milli(job))
+        trial.run({"id": name, "alloc": {"h1": 1}, "R": f"rusage[mem={reserved_kib}K]"})
+        used[name] = _memory_milli(job.get("used") or 0)
     free = case.get("reported")
-    trial.report("h1", free_mb=None if free is None else whole_of(free), used_mb=used)
+    trial.report("h1", free_milli=None if free is None else _memory_milli(free), used_milli=used)
     found = _amounts(trial, case)
     return [
         line
@@ -205,23 +220,28 @@ def _of_case(case: Fields) -> list[str]:
     ]
 
 
-def _amounts(trial: CoreTrial, case: Fields) -> dict[str, int]:
-    memory = trial.memory_mb("h1")
-    total = whole_of(mapping_of(case["host"])["maxmem"])
-    reserved = sum(map(_reserved_mb, _jobs_of(case)))
+def _amounts(trial: CoreTrial, case: Fields) -> dict[str, Fraction]:
+    """
+    Return what can be asked of the memory of the host, in MB.
+    """
+    memory = trial.memory("h1")
+    total = _memory_milli(mapping_of(case["host"])["maxmem"])
+    reserved = sum(map(_reserved_milli, _jobs_of(case)))
     free = case.get("reported")
-    return {
-        "available": memory.available,
-        "slack": memory.slack,
-        "charged": memory.charged,
-        "available_by_report": (total if free is None else whole_of(free)) - memory.slack,
+    found = {
+        "available": memory.available_milli,
+        "slack": memory.slack_milli,
+        "charged": memory.charged_milli,
+        "available_by_report": (total if free is None else _memory_milli(free))
+        - memory.slack_milli,
         "reservable_by_vendor_gate": total - reserved,
-        "reservable_by_xce": total - memory.charged,
+        "reservable_by_xce": total - memory.charged_milli,
     }
+    return {name: Fraction(milli, MB_MILLI) for name, milli in found.items()}
 
 
 def _difference(
-    name: str, expected: object, found: dict[str, int], trial: CoreTrial, case: Fields
+    name: str, expected: object, found: dict[str, Fraction], trial: CoreTrial, case: Fields
 ) -> list[str]:
     if name == "admit":
         return differing(name, expected, _is_admitted(trial, whole_of(case["request"])))
@@ -229,7 +249,10 @@ def _difference(
         return differing(name, expected, _is_admitted(trial, int(name.removeprefix("request_"))))
     if name not in found:
         raise Malformed(f"nothing is known of expecting {name!r}")
-    return differing(name, expected, found[name])
+    shown = found[name]
+    if isinstance(expected, int | float) and Fraction(text_of(expected)) == shown:
+        return []
+    return differing(name, expected, float(shown))
 
 
 def _is_admitted(trial: CoreTrial, memory_mb: int) -> bool:

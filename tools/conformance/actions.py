@@ -23,17 +23,32 @@ from tools.conformance.written import clock_minutes, is_yes
 ACTIONS: Final = frozenset(
     {"bstop", "bresume", "bkill", "brequeue", "bswitch", "bmod", "btop", "bbot", "exit", "killed",
      "brun", "pre_exec", "over", "host_unavail", "finish", "host_ok", "job_alive", "submit",
-     "hclose", "hopen", "job_done", "job_exited", "load", "qopen", "qclose", "qact", "qinact"}
+     "hclose", "hopen", "job_done", "job_exited", "load", "qopen", "qclose", "qact", "qinact",
+     "host_status"}
 )  # fmt: skip
 """What may happen: a command about jobs, hosts or queues, or something that happens to them."""
 
 SAME: Final[Mapping[str, str]] = {
-    "fail": "exit",
-    "host_lost": "host_unavail",
-    "bsub": "submit",
-    "report": "load",
-}
+    "fail": "exit", "bsub": "submit", "report": "load",
+    "host_lost": "host_unavail", "host_down": "host_unavail", "host_unreach": "host_unavail",
+    "host_up": "host_ok", "host_back": "host_ok",
+    "host_close": "hclose", "close_host": "hclose", "badmin_hclose": "hclose",
+    "host_open": "hopen", "open_host": "hopen", "badmin_hopen": "hopen",
+    "queue_close": "qclose", "close_queue": "qclose", "badmin_qclose": "qclose",
+    "queue_open": "qopen", "open_queue": "qopen", "badmin_qopen": "qopen",
+    "queue_inact": "qinact", "inactivate_queue": "qinact", "badmin_qinact": "qinact",
+    "queue_act": "qact", "activate_queue": "qact", "badmin_qact": "qact",
+    "stop": "bstop", "resume": "bresume", "kill": "bkill", "requeue": "brequeue",
+    "switch": "bswitch", "modify": "bmod", "finished": "finish", "done": "finish",
+}  # fmt: skip
 """Other words for some of them."""
+
+OF_OPERATORS: Final = frozenset(
+    {"brun", "hclose", "hopen", "qopen", "qclose", "qact", "qinact", "host_status"}
+)
+"""What only those do who run the cluster."""
+
+ADMINISTRATORS: Final = frozenset({"admin", "administrator", "root"})
 
 HELD: Final = frozenset({"hold", "-H"})
 """With a brequeue: the job is held."""
@@ -110,27 +125,36 @@ def carry_out(trial: Trial, action: Fields, arrivals: Arrivals) -> None:
     """
     Let time go on to when an action happens, and let it happen.
     """
+    # A job that fails is told by an exit, with a value of its own where none is told.
+    action = {word if word == "fail" else SAME.get(word, word): action[word] for word in action}
     minute = minute_of(action)
     if minute is not None:
         arrivals.until(minute)
         trial.go_to(minute)
     if action.get("cycle") is True:
         trial.cycle()
-    by = text_of(action.get("by") or ("admin" if "brun" in action else "u1"))
-    submit = next((word for word in action if SAME.get(word, word) == "submit"), "")
     words = list(action)
     # What stands before a submission happens before it.
-    early = {} if not submit else {word: action[word] for word in words[: words.index(submit)]}
+    is_early = "submit" in action
+    early = {word: action[word] for word in words[: words.index("submit")]} if is_early else {}
     late = {word: value for word, value in action.items() if word not in early}
     held = {word: value for word, value in action.items() if word in ABOUT}
     for name, about, value in _acts_of({**early, **held}):
-        trial.act(name, about, value, by=by)
-    for job in _new_jobs(action.get(submit)):
+        trial.act(name, about, value, by=_who(action, name))
+    for job in _new_jobs(action.get("submit")):
         trial.submit(job)
     for name, about, value in _acts_of({**late, **held}):
-        trial.act(name, about, value, by=by)
+        trial.act(name, about, value, by=_who(action, name))
     if _OF_TRIAL.intersection(action):
         trial.happen(action)
+
+
+def _who(action: Fields, name: str) -> str:
+    """
+    Return who does it: unless an action says so, an operator what only operators do.
+    """
+    by = text_of(action.get("by") or ("admin" if name in OF_OPERATORS else "u1"))
+    return "admin" if by in ADMINISTRATORS else by
 
 
 def _new_jobs(value: object) -> list[Fields]:

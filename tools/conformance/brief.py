@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tools.conformance.actions import ACTIONS, SAME
+from tools.conformance.actions import ACTIONS, ADMINISTRATORS, SAME
 from tools.conformance.schedule import JOB_FIELDS
 from tools.conformance.values import Fields, Malformed, mapping_of, mappings_of, text_of
 
@@ -29,7 +29,6 @@ FIELDS: Final = frozenset({*VERBS, *OF_ONE_JOB, *ACTIONS, *SAME, "by", "killed_b
 CYCLES: Final = frozenset({"dispatch", "cycle", "schedule"})
 """Verbs that let a cycle happen."""
 
-ADMINISTRATORS: Final = frozenset({"admin", "administrator", "root"})
 OWNERS: Final = frozenset({"owner", "user", "self"})
 
 

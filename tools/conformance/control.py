@@ -78,11 +78,21 @@ def differences_with(vector: Vector, make_trial: MakeTrial) -> list[str]:
     found = []
     for label, case in cases_of(vector.fields):
         try:
-            lines = _of_case(_with_one_job(with_given(case)), make_trial)
+            lines = _of_case(_with_one_job(with_given(_transition(case))), make_trial)
         except NotYet as missing:
             lines = [f"not yet: {missing}"]
         found += [f"{label} {line}".strip() for line in lines]
     return found
+
+
+def _transition(case: Fields) -> Fields:
+    """
+    Return a case; where it tells from which state to which, the latter is expected.
+    """
+    if case.get("to") not in STATES or "expect" in case:
+        return case
+    rest = {name: value for name, value in case.items() if name != "to"}
+    return {**rest, "expect": {"state": case["to"]}}
 
 
 def _with_one_job(case: Fields) -> Fields:
@@ -169,7 +179,8 @@ def _compared(trial: Trial, case: Fields, wanted: Fields) -> list[str]:
     found = []
     expect = {name: value for name, value in wanted.items() if name not in SEEN_ELSEWHERE}
     is_told_by_host = "exit_code" in case or "signal" in case
-    if {"term", "code"} <= set(expect) and not is_told_by_host:
+    is_ended = "term" in expect or "over" in case
+    if "code" in expect and is_ended and not is_told_by_host:
         # Of a job that was ended the number of the reason is meant, not an exit code.
         expect["term_number"] = expect.pop("code")
     signals = expect.pop("signals", None)

@@ -33,6 +33,7 @@ from domain.events.workers import JobUsage
 from domain.job_states import WAITING, JobState
 from domain.jobs import WantedHost
 from domain.signals import parse_signal
+from tools.conformance.actions import OF_OPERATORS
 from tools.conformance.core_driver import ADMINISTRATOR, CoreDriver
 from tools.conformance.core_setup import (
     JOB_LIMITS,
@@ -58,7 +59,7 @@ OTHER_UID: Final = 65_534
 """The number of a user who isn't an administrator."""
 
 OF_PLACES: Final = frozenset(
-    {"host_unavail", "hclose", "hopen", "load", "qopen", "qclose", "qact", "qinact"}
+    {"host_unavail", "hclose", "hopen", "load", "qopen", "qclose", "qact", "qinact", "host_status"}
 )
 """Actions that are about hosts and queues."""
 
@@ -98,7 +99,7 @@ class CoreActs(CoreDriver):
         case: The case of a vector, for what jobs are changed into.
         now_us: When it begins.
 
-    ``denied`` and ``error`` tell how the last action was refused.
+    ``denied`` and ``error`` tell how the last action was refused, ``silent`` which hosts went down.
     """
 
     def __init__(self, case: Fields, now_us: int) -> None:
@@ -106,6 +107,7 @@ class CoreActs(CoreDriver):
         self.case = case
         self.denied = False
         self.error = ""
+        self.silent: set[str] = set()
 
     def act(self, name: str, job: str, value: object, *, by: str) -> None:
         """
@@ -119,8 +121,8 @@ class CoreActs(CoreDriver):
             if name not in OF_PLACES and each not in self.ids:
                 raise Malformed(f"there is no job {each}, or it was refused")
             try:
-                if name == "brun" and by != ADMINISTRATOR:
-                    raise Denied("job_id", "may be started so by an administrator alone", each)
+                if name in OF_OPERATORS and by != ADMINISTRATOR:
+                    raise Denied("action", "is for those alone who run the cluster", name)
                 if name in OF_OWNERS:
                     check_owner(_caller(by), self._record(each).spec.user)
                 action(each, value, by)
@@ -145,6 +147,7 @@ class CoreActs(CoreDriver):
             "pre_exec": self._fail_before,
             "killed": lambda job, value, _: self._end(job, signal=whole_of(value)),
             "host_unavail": self._lose,
+            "host_status": self._set_host,
             "over": self._exceed,
             "hclose": lambda host, _, by: self._command(CloseWorker(worker=host), by),
             "hopen": lambda host, _, by: self._command(OpenWorker(worker=host), by),
@@ -294,8 +297,24 @@ class CoreActs(CoreDriver):
         self._command(WorkerReport(worker=host, incarnation=1, load=load))
 
     def _lose(self, host: str, value: object, by: str) -> None:
-        del value, by
+        del by
+        if value != "unreach":
+            self.silent.add(host)
         self._command(MarkUnreachable(worker=host, incarnation=1, silent_us=0))
+
+    def _set_host(self, host: str, value: object, by: str) -> None:
+        """
+        Let a host be closed, lost, or well again.
+        """
+        if value == "closed_Adm":
+            self._command(CloseWorker(worker=host), by)
+        elif value in ("unavail", "unreach"):
+            self._lose(host, value, by)
+        elif value == "ok":
+            self._command(WorkerReport(worker=host, incarnation=1))
+            self._command(OpenWorker(worker=host), by)
+        else:
+            raise NotYet(f"hosts that become {text_of(value)}")
 
     def _elements(self, name: str) -> list[str]:
         """

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from pydantic import ValidationError
+
 from domain.amounts import MEM, Amount, Attribute, HostResource
 from domain.arrays import parse_job_name
+from domain.broken_rules import refused_of
 from domain.cluster import ClusterSettings
 from domain.commands import JoinWorker
 from domain.exit_values import parse_requeue_values
@@ -88,7 +91,7 @@ THRESHOLDS: Final = ("loadSched", "loadStop", "thresholds")
 
 KNOWN_HOST: Final = {
     "name", "slots", "mem", "maxmem", "type", "model", "status", "ncpus", "bool", "str", "num",
-    "load_available", "JL_U", "load", *LOADS, *SPACES, *THRESHOLDS,
+    "load_available", "JL_U", "load", *LOADS, *SPACES, *THRESHOLDS, "DISPATCH_WINDOW",
 }  # fmt: skip
 KNOWN_JOB: Final = {
     "id", "n", "R", "q", "m", "user", "sp", "project", "just_submitted", "submit", "W", "b", "x",
@@ -308,10 +311,10 @@ def host_settings_of(host: Fields) -> HostSettings:
     Return what an administrator has set for a host. A window that is closed opens at noon.
     """
     bound = host.get("JL_U")
-    is_shut = host.get("status") == "closed_Wind"
+    window = "12:00-13:00" if host.get("status") == "closed_Wind" else host.get("DISPATCH_WINDOW")
     return HostSettings(
         thresholds=thresholds_of(host, indices=()),
-        dispatch_windows=parse_windows("12:00-13:00") if is_shut else None,
+        dispatch_windows=None if window is None else parse_windows(" ".join(texts_of(window))),
         user_slots_max=None if bound is None else whole_of(bound),
         is_locked=host.get("status") == "closed_Lock",
     )
@@ -389,8 +392,15 @@ def job_of(written: Fields, name: str, case: Fields) -> JobSpec:
     Return a job, its requirement as written.
 
     Raises:
-        Refused: Its array is refused.
+        Refused: It can't be one: no job has no tasks.
     """
+    try:
+        return _job_of(written, name, case)
+    except ValidationError as error:
+        raise refused_of(error, JobSpec) from None
+
+
+def _job_of(written: Fields, name: str, case: Fields) -> JobSpec:
     job = named_alike(written, SAME_IN_JOB)
     only(job, KNOWN_JOB, "job")
     least, most = _tasks(job.get("n", 1))

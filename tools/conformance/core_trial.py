@@ -61,10 +61,10 @@ from tools.conformance.core_resources import resources_of
 from tools.conformance.core_setup import (
     BEGIN_US,
     CONFIGURED,
-    MB_MILLI,
     host_of,
     host_settings_of,
     job_of,
+    load_milli,
     load_of,
     only,
     settings_of,
@@ -105,6 +105,7 @@ class CoreTrial(CoreActs):
     def __init__(self, case: Fields) -> None:
         super().__init__(case, BEGIN_US - _longest_run_us(case))
         self.rejected: list[str] = []
+        self._rejections_seen = 0
         self._begin()
 
     # ---------------------------------------------------------------------------------- setting up
@@ -207,8 +208,10 @@ class CoreTrial(CoreActs):
         self._started(record)
         if "used" in job:
             host = next(iter(shares))
-            used_mb = {text_of(job["id"]): whole_of(job["used"])}
-            self.report(host, free_mb=whole_of(job["reported_after"]), used_mb=used_mb)
+            used_milli = {text_of(job["id"]): load_milli(MEM, job["used"])}
+            free = job.get("reported_after")
+            free_milli = None if free is None else load_milli(MEM, free)
+            self.report(host, free_milli=free_milli, used_milli=used_milli)
 
         for _ in range(whole_of(job.get("times_preempted", 0))):
             self._preempt(record, NOBODY)
@@ -345,6 +348,7 @@ class CoreTrial(CoreActs):
         """
         seen = Observed(
             rejected=list(self.rejected),
+            rejected_lately=self.rejected[self._rejections_seen :],
             signals=dict(self.signals),
             kill_signals=list(self.kill_signals),
             started=list(self.started),
@@ -352,8 +356,9 @@ class CoreTrial(CoreActs):
             denied=self.denied,
             error=self.error,
         )
+        self._rejections_seen = len(self.rejected)
         names = [name for name in self.ids if not name.startswith("_")]
-        see_hosts(self.core.state, seen)
+        see_hosts(self.core.state, seen, self.silent)
         see_limits(self.core.state, seen)
         see_jobs(self.core.state, {name: self._record(name) for name in names}, seen)
         for name, why in self.kill_whys.items():
@@ -363,19 +368,19 @@ class CoreTrial(CoreActs):
                 seen.term_numbers[name] = Termination(why).number
         return seen
 
-    def report(self, host: str, *, free_mb: int | None, used_mb: dict[str, int]) -> None:
+    def report(self, host: str, *, free_milli: int | None, used_milli: dict[str, int]) -> None:
         """
         Report a host's free memory, None for no word of it, and what each of its jobs uses.
         """
         jobs = []
-        for name, amount_mb in used_mb.items():
+        for name, milli in used_milli.items():
             record = self._record(name)
-            use = Amount(resource=MEM, milli=amount_mb * MB_MILLI)
+            use = Amount(resource=MEM, milli=milli)
             jobs.append(JobUsage(job_id=record.job_id, attempt=record.attempt, amounts=(use,)))
-        load = () if free_mb is None else (Amount(resource=MEM, milli=free_mb * MB_MILLI),)
+        load = () if free_milli is None else (Amount(resource=MEM, milli=free_milli),)
         self._command(WorkerReport(worker=host, incarnation=1, load=load, jobs=tuple(jobs)))
 
-    def memory_mb(self, host: str) -> MemoryOfHost:
+    def memory(self, host: str) -> MemoryOfHost:
         """
         Return what the core makes of a host's memory.
         """

@@ -4,7 +4,7 @@ What can be seen of our core: jobs, why they wait, and the memory of hosts, in t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -45,13 +45,13 @@ COUNTED: Final = frozenset({"slots", "jobs", "tasks"})
 @dataclass(frozen=True, slots=True)
 class MemoryOfHost:
     """
-    Hold the memory of a host in MB: what a new job may take, what jobs reserved and don't use, what
-    is charged.
+    Hold the memory of a host: what a new job may take, what jobs reserved and don't use, what is
+    charged.
     """
 
-    available: int
-    slack: int
-    charged: int
+    available_milli: int
+    slack_milli: int
+    charged_milli: int
 
 
 def memory_of(state: State, host: str) -> MemoryOfHost:
@@ -61,7 +61,7 @@ def memory_of(state: State, host: str) -> MemoryOfHost:
     number = next(each.number for each in state.hosts if each.name == host)
     column = state.capacity.resources[MEM]
     milli = (column.available[number], column.unused[number], column.charged[number])
-    return MemoryOfHost(*(int(amount) // MB_MILLI for amount in milli))
+    return MemoryOfHost(*map(int, milli))
 
 
 def see_jobs(state: State, records: Mapping[str, JobRecord], seen: Observed) -> None:
@@ -76,9 +76,14 @@ def see_jobs(state: State, records: Mapping[str, JobRecord], seen: Observed) -> 
     seen.order = [name for name, _ in sorted(lasting, key=lambda each: key_of(state, each[1]))]
 
 
-def see_hosts(state: State, seen: Observed) -> None:
+def see_hosts(state: State, seen: Observed, silent: Collection[str] = ()) -> None:
     """
     Note the status of each host, by the first cause that keeps jobs away.
+
+    Args:
+        state: The core's.
+        seen: What it is noted in.
+        silent: Hosts that went down, which a core calls unreachable like all that it can't reach.
     """
     for worker in state.hosts:
         number = worker.number
@@ -91,7 +96,11 @@ def see_hosts(state: State, seen: Observed) -> None:
             status = "closed_Adm"
         if worker.unreachable_us is not None:
             status = "unreach"
-        seen.host_status[worker.name] = "unavail" if worker.left else status
+        is_down = worker.unreachable_us is not None and worker.name in silent
+        if worker.left or is_down:
+            status = "unavail"
+            seen.silent_hosts.add(worker.name)
+        seen.host_status[worker.name] = status
 
 
 def _see_job(state: State, name: str, record: JobRecord, seen: Observed) -> None:
@@ -117,8 +126,10 @@ def see_limits(state: State, seen: Observed) -> None:
     Note what each limit is charged, over all whom it is charged for.
     """
     for (name, resource, _), used in state.limits.in_use().items():
-        if resource in COUNTED:
-            seen.usage[name] = seen.usage.get(name, 0) + sum(used) // MILLI
+        unit_milli = MB_MILLI if resource in LIMITED - COUNTED else MILLI
+        told = resource.upper() if resource in LIMITED else resource
+        amounts = seen.usage.setdefault(name, {})
+        amounts[told] = amounts.get(told, 0) + sum(used) // unit_milli
 
 
 def _see_promise(state: State, name: str, record: JobRecord, seen: Observed) -> None:

@@ -4,7 +4,7 @@ How what a vector expects of the reasons of waiting jobs is compared with what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from domain.reasons import NO_CANDIDATES
@@ -30,6 +30,8 @@ def pend(expected: object, seen: Observed) -> list[str]:
         return differing("is pending", expected, seen.only_job() in seen.waiting)
     found = []
     wanted_by_job = mapping_of(expected)
+    if not wanted_by_job:
+        return differing("waiting", [], list(seen.waiting))
     if {"main", "hosts", "any"}.intersection(wanted_by_job):
         wanted_by_job = {seen.only_job(): wanted_by_job}
     for job, wanted in wanted_by_job.items():
@@ -37,20 +39,32 @@ def pend(expected: object, seen: Observed) -> list[str]:
         if waiting is None:
             found.append(f"{job}: expected to wait, is {seen.states.get(job, 'unknown')}")
         elif wanted is not True:
-            found += [f"{job}: {line}" for line in waiting_differences(mapping_of(wanted), waiting)]
+            lines = waiting_differences(mapping_of(wanted), waiting, seen.silent_hosts)
+            found += [f"{job}: {line}" for line in lines]
     return found
 
 
-def waiting_differences(wanted: Fields, waiting: Waiting) -> list[str]:
+OF_SILENT_HOSTS: Final = frozenset({"LOAD_UNAVAIL", "SBD_UNREACH"})
+"""Of a host that is down, with both its daemons silent, either may be told."""
+
+
+def waiting_differences(
+    wanted: Fields, waiting: Waiting, silent: Collection[str] = ()
+) -> list[str]:
     """
     Return what differs in why one job waits: its main reason, or the first code on each host named.
+
+    Args:
+        wanted: What is expected.
+        waiting: What is seen.
+        silent: The hosts that are down.
     """
     unknown = sorted(set(map(text_of, wanted)) - {"any", "main", "hosts", *CANDIDATES})
     if unknown or not wanted:
         raise Malformed(f"why a job waits is any, main or hosts, not {dict(wanted)!r}")
     found = []
     if wanted.get("main") is not None:
-        found += differing("main reason", wanted["main"], waiting.main)
+        found += differing("main reason", _code_of(wanted["main"]), waiting.main)
         if not waiting.main:
             found.append(f"hosts: {waiting.hosts}")
     for name, is_wanted in CANDIDATES.items():
@@ -63,8 +77,19 @@ def waiting_differences(wanted: Fields, waiting: Waiting) -> list[str]:
     for code, hosts in mapping_of(wanted.get("hosts")).items():
         for host in texts_of(hosts):
             first = next(iter(waiting.hosts.get(host, ())), None)
-            found += differing(f"reason on {host}", code, first)
+            if host in silent and {code, first} <= OF_SILENT_HOSTS:
+                continue
+            found += differing(f"reason on {host}", _code_of(code), first)
     return found
+
+
+def _code_of(wanted: object) -> object:
+    """
+    Return a code as we tell it: what a limit allows for each processor is a bound of slots.
+    """
+    if not isinstance(wanted, str):
+        return wanted
+    return wanted.replace(",SLOTS_PER_PROCESSOR)", ",SLOTS)")
 
 
 CANDIDATES: Final = {

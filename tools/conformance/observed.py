@@ -74,7 +74,9 @@ def _alloc(expected: object, seen: Observed) -> list[str]:
 
 
 def _first(expected: object, seen: Observed) -> list[str]:
-    return differing("first host", expected, next(iter(seen.shares.get(seen.only_job(), {})), None))
+    wanted = expected if isinstance(expected, Mapping) else {seen.only_job(): expected}
+    found = {job: next(iter(shares), None) for job, shares in seen.shares.items()}
+    return _by_name("first host", wanted, found)
 
 
 def _sequence(expected: object, seen: Observed) -> list[str]:
@@ -86,8 +88,9 @@ def _run(expected: object, seen: Observed) -> list[str]:
 
 
 def _used(expected: object, seen: Observed) -> list[str]:
-    found = []
-    for name, amount in mapping_of(expected).items():
+    wanted = mapping_of(expected)
+    found = [] if wanted else differing("in use", {}, {n: a for n, a in seen.used.items() if a})
+    for name, amount in wanted.items():
         found += differing(f"{name} in use", amount, seen.used.get(name, 0))
     return found
 
@@ -109,8 +112,10 @@ def _by_name(what: str, expected: Fields, found: Mapping[str, object]) -> list[s
 
 def _reject(expected: object, seen: Observed) -> list[str]:
     if isinstance(expected, bool):
-        return differing("refused", expected, bool(seen.rejected))
-    return differing("refused", list(texts_of(expected)), seen.rejected)
+        lately = seen.rejected if seen.rejected_lately is None else seen.rejected_lately
+        return differing("refused", expected, bool(lately))
+    wanted = list(texts_of(expected))
+    return [] if wanted == seen.rejected_lately else differing("refused", wanted, seen.rejected)
 
 
 def _preempt(expected: object, seen: Observed) -> list[str]:
@@ -138,12 +143,23 @@ def _counts(expected: object, seen: Observed) -> list[str]:
     wanted = mapping_of(expected)
     arrays = [each for each in wanted.values() if isinstance(each, Mapping)]
     if not arrays:
-        return differing("counts", dict(wanted), _counted(seen.states.values()))
+        return _counts_differ("counts", wanted, seen.states.values())
     found = []
     for array, each in wanted.items():
         states = [state for job, state in seen.states.items() if job.startswith(f"{array}[")]
-        found += differing(f"counts of {array}", dict(mapping_of(each)), _counted(states))
+        found += _counts_differ(f"counts of {array}", mapping_of(each), states)
     return found
+
+
+def _counts_differ(what: str, wanted: Fields, states: Iterable[str]) -> list[str]:
+    """
+    Return what differs: a state that isn't told has nobody, but the sum needn't be told.
+    """
+    told = {state: count for state, count in wanted.items() if count != 0}
+    counted = _counted(states)
+    if "NJOBS" not in told:
+        del counted["NJOBS"]
+    return differing(what, told, counted)
 
 
 def _counted(states: Iterable[str]) -> dict[str, int]:
@@ -226,6 +242,37 @@ def _reserved(expected: object, seen: Observed) -> list[str]:
     return differing("gathered slots", wanted, seen.reserved)
 
 
+def _host_status(expected: object, seen: Observed) -> list[str]:
+    found = dict(seen.host_status)
+    for host, wanted in mapping_of(expected).items():
+        if host in seen.silent_hosts and wanted == "unreach":
+            # We don't tell which of its daemons still answers.
+            found[host] = "unreach"
+    return _by_name("status", mapping_of(expected), found)
+
+
+def _usage(expected: object, seen: Observed) -> list[str]:
+    """
+    Compare what limits are charged: each amount by its name, or a number for the first that a limit
+    bounds.
+    """
+    found = []
+    for name, wanted in mapping_of(expected).items():
+        charged = seen.usage.get(name, {})
+        if isinstance(wanted, Mapping):
+            shown = {text_of(amount): charged.get(text_of(amount), 0) for amount in wanted}
+            found += differing(f"usage of {name}", dict(wanted), shown)
+            continue
+        first = next((each for each in FIRST_CHARGED if each in charged), None)
+        amounts = [charged[first]] if first else sorted(charged.values()) or [0]
+        found += differing(f"usage of {name}", [wanted], amounts)
+    return found
+
+
+FIRST_CHARGED: Final = ("SLOTS", "TASKS", "JOBS")
+"""What a bare number says of a limit that bounds several amounts."""
+
+
 def _by_product(expected: object, seen: Observed) -> list[str]:
     """
     Compare where the vendor and this program differ: ours holds.
@@ -254,10 +301,12 @@ COMPARISONS: Final[dict[str, Compare]] = {
     "reject": _reject,
     "preempt": _preempt,
     "preempt_count": _preempt_count,
-    "signal": lambda expected, seen: _by_name("signal to", mapping_of(expected), seen.signals),
-    "host_status": lambda expected, seen: _by_name(
-        "status", mapping_of(expected), seen.host_status
+    "signal": lambda expected, seen: (
+        _by_name("signal to", mapping_of(expected), seen.signals)
+        if expected
+        else differing("signals", {}, seen.signals)
     ),
+    "host_status": _host_status,
     "term": _term,
     "susp_reason": lambda expected, seen: _by_name(
         "suspension", mapping_of(expected), seen.suspended_for
@@ -289,7 +338,7 @@ COMPARISONS: Final[dict[str, Compare]] = {
     "estimated_start": lambda expected, seen: _by_name(
         "start of", mapping_of(expected), seen.estimated_start
     ),
-    "usage": lambda expected, seen: _by_name("usage of", mapping_of(expected), seen.usage),
+    "usage": _usage,
     "xce": _by_product,
     "vendor": _nothing,
     "alloc_xce": _alloc,

@@ -126,6 +126,8 @@ def _of_case(case: Fields) -> list[str]:
         return array_names.differences_of(case)
     if "R" not in case and "w" in case:
         return dependencies.differences_of(case)
+    if not {"R", *LIMITS}.intersection(case):
+        raise Malformed("there is nothing to parse: no R")
     expect = mapping_of(case.get("expect"))
     texts = texts_of(case.get("R"))
     if expect.get("reject") is True or False in (expect.get("accept"), expect.get("all_accept")):
@@ -139,7 +141,7 @@ def _of_case(case: Fields) -> list[str]:
 
 def _difference(name: str, expected: object, parsed: Parsed, case: Fields) -> list[str]:
     requirement = parsed.requirement
-    if name in {"reject", "all_accept", "accept"}:
+    if name in {"reject", "all_accept", "accept", "operand_order_free"}:
         return []
     if name == "warning":
         warnings = "; ".join(parsed.warnings)
@@ -190,16 +192,21 @@ def section_difference(
     primary = requirement.compounds[0].primaries[0]
     if name == "tree":
         is_free = bool(mapping_of(case.get("expect")).get("operand_order_free"))
-        wanted = alike(read_tree(text_of(expected)), is_order_free=is_free)
-        return differing(name, wanted, alike(tree_of(primary.select), is_order_free=is_free))
+        wanted, found = (
+            alike(tree, is_order_free=is_free, unit=unit_of(case))
+            for tree in (read_tree(text_of(expected)), tree_of(primary.select))
+        )
+        return differing(name, wanted, found)
     if name == "select":
         texts = texts_of(expected)
         wanted_select = understood(
             case, texts, catalogue_of(case, texts, is_lenient=True)
         ).requirement
-        return differing(
-            name, alike(tree_of(wanted_select.only.select)), alike(tree_of(primary.select))
+        wanted, found = (
+            alike(tree_of(select), unit=unit_of(case))
+            for select in (wanted_select.only.select, primary.select)
         )
+        return differing(name, wanted, found)
     if name == "order":
         keys = [f"{'-' if key.is_reversed else ''}{key.name}" for key in primary.order]
         return differing(name, list(texts_of(expected)), keys)

@@ -41,11 +41,13 @@ class Observed:
         states: The state of every job.
         waiting: Why each pending job waits.
         rejected: Jobs whose submission was refused.
+        rejected_lately: Those since it was last looked, None for all of them.
         victims: For each job, whom it made be suspended in this cycle.
         signals: The signal each job was sent in this cycle.
         kill_signals: What the last kill of this cycle sends, in order.
         used: What is taken of shared resources, in whole units.
         host_status: The status of each host.
+        silent_hosts: Those that are down: nothing of them is heard.
         terms: Why each ended job ended (TERM_...).
         suspended_for: Why each suspended job is (SUSP_...).
         queues: The queue of each job.
@@ -59,7 +61,7 @@ class Observed:
         order: Jobs that wait or run, in the order in which they are considered.
         reserved: The slots that each pending job has gathered, by host; so its memory in MB.
         estimated_start: When each of these starts, in minutes, None when nobody knows.
-        usage: What each limit is charged, in whole units.
+        usage: What each limit is charged of each amount, in whole units (memory in MB).
         started: The jobs that were started in the last cycle, in order.
         denied: Whether the last action was denied to whoever tried it.
         error: Why the last action was refused, "" when it wasn't.
@@ -69,11 +71,13 @@ class Observed:
     states: dict[str, str] = field(default_factory=dict)
     waiting: dict[str, Waiting] = field(default_factory=dict)
     rejected: list[str] = field(default_factory=list)
+    rejected_lately: list[str] | None = None
     victims: dict[str, list[str]] = field(default_factory=dict)
     signals: dict[str, str] = field(default_factory=dict)
     kill_signals: list[str] = field(default_factory=list)
     used: dict[str, int] = field(default_factory=dict)
     host_status: dict[str, str] = field(default_factory=dict)
+    silent_hosts: set[str] = field(default_factory=set)
     terms: dict[str, str] = field(default_factory=dict)
     suspended_for: dict[str, str] = field(default_factory=dict)
     queues: dict[str, str] = field(default_factory=dict)
@@ -88,7 +92,7 @@ class Observed:
     reserved: dict[str, Shares] = field(default_factory=dict)
     reserved_mem: dict[str, Shares] = field(default_factory=dict)
     estimated_start: dict[str, int | None] = field(default_factory=dict)
-    usage: dict[str, int] = field(default_factory=dict)
+    usage: dict[str, dict[str, int]] = field(default_factory=dict)
     started: list[str] = field(default_factory=list)
     denied: bool = False
     error: str = ""

@@ -5,9 +5,10 @@ its name, because a vector that was run without a part of it would pass for noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from domain.job_states import JobState
 from tools.conformance.account import DURATIONS, TIMES
 from tools.conformance.actions import check_steps
 from tools.conformance.brief import FIELDS as BRIEF
@@ -89,6 +90,33 @@ def check_shape(vector: Vector) -> None:
             _only(expect, EXPECTATIONS[vector.kind], "expect", is_strict=True)
         if isinstance(expect, dict) and expect.get("reject") is True and vector.kind in TEXTS:
             _only(expect, {"reject", *OF_REFUSALS}, "expect of a refusal", is_strict=True)
+
+
+def check_claims(vector: Vector) -> None:
+    """
+    Do nothing, or say that a vector or one of its cases expects nothing: it would always pass.
+
+    Raises:
+        Malformed: There is one.
+    """
+    fields = vector.fields
+    holders = mappings_of(fields.get("cases")) or [mapping_of(fields.get("input"))]
+    for number, case in enumerate(holders, 1):
+        merged = {**fields, **case}
+        lists = (mappings_of(merged.get(name)) for name in ("steps", "actions"))
+        places = [merged, *(each for found in lists for each in found)]
+        expected = [each.get(name) for each in places for name in _EXPECTED]
+        # The state that a job comes to, and amounts by minute, are expected where they stand.
+        is_told = merged.get("to") in STATES or any(
+            isinstance(merged.get(name), Mapping) for name in TIMES
+        )
+        if not is_told and all(each is None or each == {} for each in expected):
+            label = f"case {number}" if fields.get("cases") else "the vector"
+            raise Malformed(f"{label} expects nothing")
+
+
+_EXPECTED: Final = ("expect", "expect_elements")
+STATES: Final = frozenset(JobState)
 
 
 def _only(fields: Fields, known: Iterable[str], what: str, *, is_strict: bool = False) -> None:

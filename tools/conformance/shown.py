@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Final
 
 from domain.allocations import HostSpan
+from domain.errors import Refused
 from domain.reason_summary import summary_of
 from domain.reasons import PendReason, ReasonCode, grouped, is_candidates, show_grouped
 from domain.terminations import Termination, termination_of
@@ -60,8 +61,16 @@ def _of_case(case: Fields) -> list[str]:
         ("given", _of_given),
     ]
     for name, run in by_field:
-        if name in case:
+        if name not in case:
+            continue
+        wanted = case.get("expect")
+        if not isinstance(wanted, Mapping) or set(wanted) not in ({"reject"}, {"error"}):
             return run(case)
+        try:
+            run({**case, "expect": {}})
+        except Refused as refused:
+            return [] if any(wanted.values()) else [str(refused)]
+        return ["expected a refusal"] if any(wanted.values()) else []
     raise Malformed(f"nothing is known of a format case with {', '.join(case)}")
 
 

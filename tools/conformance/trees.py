@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from domain.errors import Refused
 from domain.resreq.syntax import (
     AllOf,
     AnyOf,
@@ -20,12 +21,13 @@ from domain.resreq.syntax import (
     Number,
     Text,
 )
-from domain.units import show_milli
+from domain.units import MemoryUnit, parse_memory_milli, show_milli
 from tools.conformance.values import Malformed
 
 Tree = str | tuple["Tree", ...]
 
 _TOKEN: Final = re.compile(r"\s*(\(|\)|'[^']*'|\"[^\"]*\"|[^\s()]+)")
+_AMOUNT: Final = re.compile(r"\d+(?:\.\d+)?[A-Za-z]+")
 _SAME: Final = {"&&": "and", "||": "or", "!": "not", "neg": "-"}
 
 
@@ -82,22 +84,37 @@ def _read(tokens: list[str]) -> tuple[Tree, list[str]]:
     return tuple(parts), rest[1:]
 
 
-def alike(tree: Tree, *, is_order_free: bool = False) -> Tree:
+def alike(tree: Tree, *, is_order_free: bool = False, unit: MemoryUnit = MemoryUnit.MB) -> Tree:
     """
-    Return a tree in the form that all trees of the same meaning share: chains of and/or are flat.
+    Return a tree in the form that all trees of the same meaning share: chains of and/or are flat,
+    amounts are in the cluster's unit.
 
     Args:
         tree: Any tree.
         is_order_free: Whether the order of the operands of and/or doesn't matter.
+        unit: The cluster's unit of memory.
     """
     if isinstance(tree, str):
-        return tree
+        return _in_unit(tree, unit)
     head, *operands = tree
     name = _SAME.get(head, head) if isinstance(head, str) else head
-    parts = [alike(operand, is_order_free=is_order_free) for operand in operands]
+    parts = [alike(operand, is_order_free=is_order_free, unit=unit) for operand in operands]
     if name not in {"and", "or"}:
         return (name, *parts)
     flat: list[Tree] = []
     for part in parts:
         flat.extend(part[1:] if isinstance(part, tuple) and part[0] == name else (part,))
     return (name, *(sorted(flat, key=repr) if is_order_free else flat))
+
+
+def _in_unit(leaf: str, unit: MemoryUnit) -> str:
+    """
+    Return an amount such as ``4GB`` as the cluster would show it; any other leaf as it is.
+    """
+    if not _AMOUNT.fullmatch(leaf):
+        return leaf
+    try:
+        kib_milli = parse_memory_milli(leaf, unit=unit)
+    except Refused:
+        return leaf
+    return show_milli(kib_milli // unit.kib) if kib_milli % unit.kib == 0 else leaf

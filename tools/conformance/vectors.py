@@ -14,7 +14,7 @@ import yaml
 from domain.errors import Refused
 from tools.conformance import account, control, merge, parse, schedule, select, shown
 from tools.conformance.names import names_used
-from tools.conformance.shape import check_shape
+from tools.conformance.shape import check_claims, check_shape
 from tools.conformance.values import (
     LeftOut,
     Malformed,
@@ -63,7 +63,8 @@ class Outcome:
 class _UniqueKeys(yaml.SafeLoader):
     """
     Be the safe loader, but refuse a key that stands twice in a mapping: the first would be lost
-    unseen. Keys without a value say nothing: a title with commas in it leaves some.
+    unseen. Keys without a value say nothing: a title with commas in it leaves some. What looks like
+    a date is a text: no vector is about dates, but a name may look like one.
     """
 
     def construct_mapping(  # the base class has the truth value by position
@@ -84,6 +85,13 @@ class _UniqueKeys(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+# The base class declares it as an instance's, though it is read from the class.
+_UniqueKeys.yaml_implicit_resolvers = {
+    first: [each for each in found if each[0] != "tag:yaml.org,2002:timestamp"]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 def load(path: Path) -> list[Vector]:
     """
     Return the vectors of a file, in its order. One that is no vector is told as a failure of its
@@ -95,6 +103,8 @@ def load(path: Path) -> list[Vector]:
     try:
         loaded = yaml.load(path.read_text("utf-8"), _UniqueKeys)  # noqa: S506 - a safe loader
         found = items_of(mapping_of(loaded).get("vectors"))
+    except RecursionError:
+        raise Refused("file", "must hold vectors: it is nested too deeply", str(path)) from None
     except (yaml.YAMLError, Malformed, OSError, UnicodeError) as error:
         raise Refused("file", f"must hold vectors: {error}", str(path)) from None
     if not found:
@@ -116,7 +126,9 @@ def _vector(value: object, number: int, seen: set[str]) -> Vector:
     fields = {text_of(name): each for name, each in value.items()}
     vector_id = text_of(fields.get("id"))
     problem = ""
-    if not vector_id:
+    if isinstance(fields.get("id"), Mapping | list):
+        problem, vector_id = f"an id is a text, not {vector_id}", ""
+    elif not vector_id:
         problem = "a vector has no id"
     elif vector_id in seen:
         problem = f"the id {vector_id} is there twice"
@@ -145,7 +157,9 @@ def run_one(vector: Vector) -> Outcome:
         return Outcome(vector, [f"there is no kind {vector.kind!r}"])
     try:
         check_shape(vector)
-        return Outcome(vector, run(vector))
+        differences = run(vector)
+        check_claims(vector)
+        return Outcome(vector, differences)
     except LeftOut as reason:
         return Outcome(vector, left_out=str(reason))
     except Malformed as malformed:

@@ -100,6 +100,9 @@ def clock_minutes(value: object) -> int:
     Return the minutes from the vectors' beginning, the midnight before a Tuesday, to the next time
     of a clock: ``18:00``, ``Mon 18:00`` or ``1:18:00`` (Sunday is 0).
     """
+    if isinstance(value, int) and not isinstance(value, bool):
+        # What YAML makes of an unquoted 18:00.
+        return value
     found = _CLOCK.fullmatch(text_of(value).strip())
     if found is None:
         raise Malformed(f"expected [DAY ]HOURS:MINUTES, found {value!r}")

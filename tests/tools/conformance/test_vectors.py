@@ -15,6 +15,7 @@ from tools.conformance.values import Malformed, Vector
 from tools.conformance.vectors import load, run_all, run_one
 
 OWN = Path(__file__).with_name("own_vectors.yaml")
+SABOTAGED = load(Path(__file__).with_name("sabotaged_vectors.yaml"))
 OUTCOMES = {outcome.vector.id: outcome for outcome in run_all(load(OWN))}
 
 
@@ -33,6 +34,17 @@ def test_what_is_not_so_fails(vector_id):
     """
     assert OUTCOMES[vector_id].differences
     assert not OUTCOMES[vector_id].has_passed
+
+
+@pytest.mark.parametrize("vector", SABOTAGED, ids=lambda vector: vector.id)
+def test_one_wrong_expectation_among_right_ones_fails(vector):
+    """
+    Each is wrong in one place only, in a way that a careless comparison would overlook; and it is
+    compared, not merely not understood.
+    """
+    (line,) = run_one(vector).differences
+
+    assert "malformed" not in line
 
 
 def test_the_report_has_a_line_per_vector_and_ends_with_the_counts(capsys):
@@ -99,6 +111,78 @@ def test_what_is_no_vector_fails_alone(tmp_path, capsys):
     assert "1 passed, 7 failed" == lines[-1]
     assert any("no id" in line for line in lines)
     assert any("twice" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "vector",
+    ["kind: parse, R: mem>1", "kind: parse, R: mem>1, expect: {}",
+     "kind: parse, expect: {reject: no}", "kind: schedule",
+     "kind: schedule, cases: [{n: 1, expect: {run: true}}, {n: 2}]",
+     "kind: control, jobs: [{id: J}], actions: [{bstop: J}]"],
+)  # fmt: skip
+def test_a_vector_that_claims_nothing_fails(tmp_path, capsys, vector):
+    """
+    It would pass whatever the core does.
+    """
+    file = tmp_path / "silent.yaml"
+    file.write_text(f"vectors: [{{id: a, {vector}}}]")
+
+    assert 1 == main(["vectors", str(file)])
+    assert "malformed" in (out := capsys.readouterr().out)
+    assert "0 passed, 1 failed" == out.splitlines()[-1]
+
+
+def test_what_yaml_takes_for_a_date_or_a_number_is_what_was_written(tmp_path, capsys):
+    """
+    A name may look like a date, and a time of day without quotes is a number of minutes to YAML.
+    """
+    file = tmp_path / "dates.yaml"
+    file.write_text("""
+        vectors:
+        - {id: 2026-01-02, kind: schedule, cluster: {hosts: [{name: 2026-01-03}]}, clock: 17:30,
+           queues: [{name: normal, RUN_WINDOW: "17:30-18:00"}], jobs: [{id: J1}],
+           expect: {dispatch: {J1: {2026-01-03: 1}}}}
+    """)
+
+    assert 0 == main(["vectors", str(file)])
+    assert "pass 2026-01-02" == capsys.readouterr().out.splitlines()[0].strip()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"vectors:\n- {id: a, title: '\xff'}", b"\x00\x01", b"vectors: " + b"[" * 3000 + b"]" * 3000,
+     b"vectors: [{id: a}]\n---\nvectors: [{id: b}]", b"vectors: {a: {kind: parse}}",
+     b"vectors: [{id: !!python/name:os.system x}]"],
+    ids=["not UTF-8", "binary", "nested", "two documents", "by name", "code"],
+)  # fmt: skip
+def test_a_damaged_file_is_one_clear_error(tmp_path, capsys, content):
+    """
+    No traceback, and the last line still counts.
+    """
+    file = tmp_path / "damaged.yaml"
+    file.write_bytes(content)
+
+    assert 2 == main(["vectors", str(file)])
+    shown = capsys.readouterr()
+    assert shown.err.startswith("file: must hold vectors")
+    assert "0 passed, 0 failed" == shown.out.splitlines()[-1]
+
+
+def test_an_id_is_a_text_on_one_line(tmp_path, capsys):
+    """
+    A report has a line for each vector.
+    """
+    file = tmp_path / "ids.yaml"
+    file.write_text("""
+        vectors:
+        - {id: {a: 1}, kind: parse, R: mem>1, expect: {reject: false}}
+        - {id: "a\\nb", kind: parse, R: mem>1, expect: {reject: false}}
+    """)
+
+    assert 1 == main(["vectors", str(file)])
+    assert ["FAIL number 1", "pass a b", "1 passed, 1 failed"] == [
+        line.strip() for line in capsys.readouterr().out.splitlines() if "malformed" not in line
+    ]
 
 
 def test_asking_for_no_vector_of_the_file_is_no_success(capsys):

@@ -14,16 +14,27 @@ from typing import Final
 import numpy as np
 
 from domain.allocations import HostRun, SharedAmount
-from domain.errors import InvariantBroken
+from domain.errors import InvariantBroken, PluginFailed
 from domain.reservations import KeptRun
 from projections.scheduling.capacity import Column, Mask
+from projections.scheduling.endings import Endings
+from projections.scheduling.first_room import (
+    are_greedy,
+    endings_needed,
+    is_counted,
+    is_helped_by_more,
+    quadrupled,
+    rising,
+)
 from projections.scheduling.foreseen import Forecast, SlotsAhead, Wanted, kept_of
+from projections.scheduling.kept_by_host import kept_by_host
 from projections.scheduling.own_view import ground_of, is_as_all_see_it, relief_for
 from projections.scheduling.placement.relief import Relief
 from projections.scheduling.placement.runner import PlacementRunner
 from projections.scheduling.promises import add_kept
 from projections.scheduling.readiness import kept_from_starting
 from projections.scheduling.records import JobRecord
+from projections.scheduling.request import Request
 from projections.scheduling.state import State
 
 FILLS: Final = "fill"
@@ -49,6 +60,7 @@ class Forecasts:
         self._state = state
         self._runner = runner
         self._ahead: SlotsAhead | None = None
+        self._endings = Endings(state)
 
     def of(
         self, job: JobRecord, beside: tuple[KeptRun, ...] = (), hosts: Mask | None = None
@@ -68,18 +80,92 @@ class Forecasts:
         state = self._state
         if kept_from_starting(state, job, state.session_us) is not None:
             return None
-        known, unknown = self._ending(hosts)
         base = relief_for(state, job, kept=beside)
+        if hosts is None and self._can_count(state.request_of(job)):
+            return self._counted(job, base)
+        known, unknown = self._ending(hosts)
         found = self._first_room(job, base, known)
+        released = Relief(state.capacity)
         if found is None:
             placed = self._room(job, _ended(base, [*known, *unknown])) if unknown else None
-            return None if placed is None else self._forecast(None, placed, [])
+            return None if placed is None else self._forecast(None, placed, released)
         high, placed = found
         # What ends at the same moment is free then too.
         moment = state.release_of[known[high - 1].stream][0] if high else state.session_us
         while high < len(known) and state.release_of[known[high].stream][0] <= moment:
             high += 1
-        return self._forecast(moment, placed, known[:high])
+        for each in known[:high]:
+            released.end(each)
+        return self._forecast(moment, placed, released)
+
+    # -- counting endings
+
+    def _can_count(self, request: Request) -> bool:
+        """
+        Say whether what a request needs can be counted.
+        """
+        state = self._state
+        if state.is_plain or state.capacity.aside or not is_counted(request, state.capacity):
+            return False
+        try:
+            members = self._runner.allocators_of(request, state.settings().allocators)
+        except PluginFailed:
+            return False
+        return are_greedy(members)
+
+    def _counted(self, job: JobRecord, base: Relief) -> Forecast | None:
+        """
+        Return when a job could start whose needs can be counted.
+
+        Equivalent to: the other branch of ``of``, which ends one job after the other. Differs in:
+        1. no trial is made of fewer endings than it needs by its slots and amounts alone; 2. what
+        jobs give back is added up in columns, which change with the jobs alone; 3. where more that
+        is free always helps, trials begin with so many.
+        """
+        state, endings = self._state, self._endings
+        endings.sync()
+        releases = state.releases
+        needed = endings_needed(state.request_of(job), state.capacity, base, endings)
+        found = None if needed is None else self._first_counted(job, base, needed)
+        if found is None:
+            unknown = [] if len(state.live) == len(releases) else self._ending(None)[1]
+            relief = _ended(endings.relief(base, len(releases)), unknown)
+            placed = self._room(job, relief) if unknown else None
+            return None if placed is None else self._forecast(None, placed, Relief(state.capacity))
+        high, placed = found
+        moment = releases[high - 1][0] if high else state.session_us
+        while high < len(releases) and releases[high][0] <= moment:
+            high += 1
+        return self._forecast(moment, placed, endings.relief(Relief(state.capacity), high))
+
+    def _first_counted(self, job: JobRecord, base: Relief, needed: int) -> tuple[int, Room] | None:
+        """
+        Return how many running jobs must have ended first, so many at least, and where a job starts
+        then; None when the end of all isn't enough.
+        """
+        most, first, placed = len(self._state.releases), 0, None
+        probes = quadrupled(FIRST_TRIED, most)
+        if is_helped_by_more(self._state.request_of(job), base):
+            first, probes = needed, rising(needed, FIRST_TRIED, most)
+
+        def room(ended: int) -> Room | None:
+            return self._room(job, self._endings.relief(base, ended)) if ended >= needed else None
+
+        for high in probes:
+            placed = room(high)
+            if placed is not None:
+                break
+            first = high + 1
+        if placed is None:
+            return None
+        while first < high:
+            middle = (first + high) // 2
+            found = room(middle)
+            if found is None:
+                first = middle + 1
+            else:
+                high, placed = middle, found
+        return high, placed
 
     def slots_ahead(self, job: JobRecord) -> SlotsAhead | None:
         """
@@ -111,6 +197,9 @@ class Forecasts:
         free until then, because running jobs won't have given it back; None when they can't all be
         had.
         """
+        if self._is_by_host(wanted):
+            self._endings.sync()
+            return kept_by_host(self._endings, wanted)
         state, capacity = self._state, self._state.capacity
         released, total = Relief(capacity), Relief(capacity)
         slots = np.zeros(capacity.hosts, np.int64)
@@ -132,6 +221,18 @@ class Forecasts:
                 more = column if given is None else column - given
                 amounts[name] = np.maximum(amounts.get(name, 0), more)
         return kept_of(slots, amounts)
+
+    def _is_by_host(self, wanted: Wanted) -> bool:
+        """
+        Say whether each host can be looked at by itself.
+        """
+        state = self._state
+        if state.is_plain or state.capacity.aside:
+            return False
+        pools = state.capacity.pools.by_name
+        return not pools or not any(
+            amount.resource in pools for _, runs in wanted for run in runs for amount in run.amounts
+        )
 
     def _ending(self, hosts: Mask | None) -> tuple[list[JobRecord], list[JobRecord]]:
         """
@@ -186,11 +287,8 @@ class Forecasts:
         self,
         start_us: int | None,
         room: Room,
-        ended: Sequence[JobRecord],
+        released: Relief,
     ) -> Forecast:
-        released = Relief(self._state.capacity)
-        for each in ended:
-            released.end(each)
         slots, amounts = needs_of(self._state.capacity.hosts, room[0])
         slots -= released.slots
         for name in [name for name in amounts if name in released.charged]:

@@ -5,10 +5,14 @@ When running jobs will have ended, in order: what pickers that look ahead ask fo
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from typing import Final
 
 from domain.job_states import JobState
 from projections.scheduling.foreseen import Release
 from projections.scheduling.records import JobRecord
+
+MOVES_MAX: Final = 4_096
+"""Whoever hasn't asked for so many moves looks at all running jobs again."""
 
 
 class RunEnds:
@@ -18,7 +22,8 @@ class RunEnds:
     ``releases`` says in order when they will and how many slots they give back then: (moment, job
     number, index, slots, stream), of those whose run limit or estimate is known, and ``release_of``
     the same by stream. Both are kept from when somebody first asks, which most pickers never do.
-    ``runs_moved`` rises with whatever may change them.
+    ``runs_moved`` rises with whatever may change them; which jobs it was about is kept from when
+    somebody first asks, too.
     """
 
     def __init__(self) -> None:
@@ -27,6 +32,8 @@ class RunEnds:
         self._releases: list[Release] = []
         self._release_of: dict[str, Release] = {}
         self._keeps_releases = False
+        self._moves: list[str] | None = None
+        self._moves_before = 0
 
     def planned_run_us(self, job: JobRecord) -> int | None:
         """
@@ -52,6 +59,10 @@ class RunEnds:
         Note that a job no longer runs.
         """
         self.runs_moved += 1
+        if self._moves is not None:
+            self._moves.append(job.stream)
+            if len(self._moves) >= MOVES_MAX:
+                self._moves, self._moves_before = [], self.runs_moved
         if not self._keeps_releases:
             return
         release = self._release_of.pop(job.stream, None)
@@ -67,6 +78,18 @@ class RunEnds:
             return None
         end_us = job.since_us + run_us - job.run_us
         return (end_us, job.number, job.index, job.allocation.tasks(), job.stream)
+
+    def moved_since(self, moved: int | None) -> list[str] | None:
+        """
+        Return the streams of the jobs that ``runs_moved`` has risen with since it was so much; None
+        when that isn't known any more, or it was never asked.
+        """
+        self._keep_releases()
+        if self._moves is None or moved is None or moved < self._moves_before:
+            if self._moves is None:
+                self._moves, self._moves_before = [], self.runs_moved
+            return None
+        return self._moves[moved - self._moves_before :]
 
     @property
     def releases(self) -> list[Release]:

@@ -85,6 +85,30 @@ class Relief:
         given = self._capacity.released if job.is_aside else frozenset()
         self._give_rest(job, is_ended=True, given=given)
 
+    def left_alone(self, hosts: Mask) -> None:
+        """
+        Note that jobs which had some hosts alone have left them, and that others have ended too.
+        """
+        ended = self._ended()
+        ended |= hosts
+
+    def give_amounts(self, name: str, charged: Column, unused: Column) -> None:
+        """
+        Give back so much of a resource of each host.
+        """
+        if name in self.charged:
+            self.charged[name] += charged
+            self.unused[name] += unused
+        else:
+            self.charged[name], self.unused[name] = charged, unused
+
+    def give_units(self, job: JobRecord) -> None:
+        """
+        Give back the named units of a job that will have ended.
+        """
+        if job.allocation is not None:
+            self._give_units(job.allocation, is_ended=True, given=frozenset())
+
     def _ended(self) -> Mask:
         """
         Return the hosts that jobs which had them alone have left; from now on hosts count as idle

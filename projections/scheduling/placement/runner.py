@@ -167,6 +167,15 @@ class PlacementRunner:
             return None
         return shares_of(found[1])
 
+    def allocators_of(self, request: Request, chain: Sequence[str]) -> list[Allocator]:
+        """
+        Return the allocators that accept the one primary of a request.
+
+        Raises:
+            PluginFailed: One of them raised.
+        """
+        return self._members(request.only, chain)
+
     def _short_of_budget(self, request: Request, ground: Ground) -> PendReason | None:
         """
         Return which budget of the whole job can't hold it where the ground's differ from what

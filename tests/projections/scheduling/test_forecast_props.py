@@ -1,0 +1,141 @@
+"""
+What is foreseen by counting is what ending one job after the other foresees: moments, hosts, and
+what must be kept, on hosts that differ, for requests of every kind.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.amounts import MEM, Amount
+from domain.job_states import JobState
+from domain.reservations import KeptRun
+from projections.scheduling.forecast import Forecasts
+from projections.scheduling.foreseen import Wanted
+from projections.scheduling.request import Request
+from tests.builders import MB_MILLI, SECOND_US, a_host, some_settings
+from tests.examples import examples
+from tests.projections.scheduling.test_core_props import CHAINS, STEPS
+from tests.projections.scheduling.test_planning_props import take
+from tests.scenario import Scenario
+
+
+class OneByOne(Forecasts):
+    """
+    Foresee as the specification has it.
+    """
+
+    def _can_count(self, request: Request) -> bool:
+        return False
+
+    def _is_by_host(self, wanted: Wanted) -> bool:
+        return False
+
+
+RESREQS = [
+    "rusage[mem=60]", "rusage[mem=60/task]", "rusage[mem=150]", "rusage[gpu=1]", "rusage[gpu=0.6]",
+    "rusage[gpu=1.5/task]", "rusage[mem=60,gpu=1/task]", "span[hosts=1]", "span[ptile=2]",
+    "span[ptile=2] rusage[mem=60]", "span[ptile=3] rusage[gpu=1/task]", "span[block=2]",
+    "span[stripe]", "span[ptile='!']", "select[big]", "select[big] rusage[mem=60] span[hosts=1]",
+    "select[mem>50]", "order[-slots]", "order[mem]", "same[big]",
+    "{select[big]} || {span[hosts=1]}", "1*{select[big]}+1*{rusage[mem=60]}",
+]  # fmt: skip
+JOBS = st.builds(
+    lambda tasks, more, resreq, exclusive, run_s: {
+        "tasks_min": tasks, "tasks_max": tasks + more, "resreq": (resreq,) if resreq else (),
+        "is_exclusive": exclusive, "run_limit_us": run_s and run_s * SECOND_US,
+    },
+    st.integers(1, 6), st.sampled_from([0, 0, 0, 2]), st.sampled_from(["", *RESREQS]),
+    st.sampled_from([False, False, False, True]),
+    st.sampled_from([10, 100, 100, 1_000, 1_000, None]),
+)  # fmt: skip
+HOSTS = st.lists(
+    st.tuples(
+        st.integers(1, 6), st.sampled_from([None, 100, 300]), st.integers(0, 2), st.booleans()
+    ),
+    min_size=1,
+    max_size=5,
+)  # fmt: skip
+SUBMIT = st.tuples(st.just("life"), JOBS)
+STEP = st.one_of(
+    SUBMIT, SUBMIT, SUBMIT, SUBMIT, st.just(("session",)), st.just(("session",)),
+    st.tuples(st.just("time"), st.sampled_from([1, 5, 50, 500])),
+    st.tuples(st.just("ends"), st.integers(0, 9)), STEPS.map(lambda steps: steps[0]),
+)  # fmt: skip
+LIFE = st.lists(STEP, min_size=10, max_size=40)
+RUNS = st.lists(
+    st.builds(
+        lambda first, hosts, slots, mem: KeptRun(
+            first=first,
+            hosts=hosts,
+            slots=slots,
+            amounts=(Amount(resource=MEM, milli=mem * MB_MILLI),) if mem else (),
+        ),
+        st.integers(0, 2), st.integers(1, 2), st.integers(0, 3), st.sampled_from([0, 0, 40]),
+    ),
+    max_size=3,
+).map(tuple)  # fmt: skip
+WANTED = st.lists(st.tuples(st.integers(0, 2_000), RUNS), max_size=4)
+
+
+def scenario_of(hosts: list[Any], chain: tuple[str, ...], picker: str) -> Scenario:
+    """
+    Return a cluster of hosts that differ.
+    """
+    scenario = Scenario(some_settings(picker=picker, allocators=chain))
+    scenario.queue("other", 40)
+    for number, (slots, mem_mb, gpus, is_big) in enumerate(hosts):
+        more = {"big": "yes"} if is_big else {}
+        scenario.command(a_host(f"h{number}", slots, mem_mb, gpus=gpus, **more), actor="")
+    return scenario
+
+
+def within(runs: tuple[KeptRun, ...], hosts: int) -> tuple[KeptRun, ...]:
+    """
+    Return the runs that the cluster has.
+    """
+    return tuple(run for run in runs if run.first + run.hosts <= hosts)
+
+
+def compare(scenario: Scenario, beside: tuple[KeptRun, ...], wanted: list[Any]) -> None:
+    """
+    Ask both of every waiting job, and what must be kept.
+    """
+    state = scenario.state
+    fast, plain = state.foresight, OneByOne(state, scenario.core._runner)
+    assert fast is not None
+    hosts = state.capacity.hosts
+    for job in state.stored.jobs.values():
+        if job.state is JobState.PEND:
+            for kept in ((), within(beside, hosts)):
+                assert plain.of(job, kept) == fast.of(job, kept), job.spec
+    some = [
+        (scenario.now_us + seconds * SECOND_US, within(runs, hosts)) for seconds, runs in wanted
+    ]
+    assert plain.kept_for(some) == fast.kept_for(some)
+
+
+@settings(max_examples=examples(250), deadline=None)
+@given(HOSTS, CHAINS, st.sampled_from(["easy", "conservative", "builtin_fcfs"]), LIFE, RUNS, WANTED)
+def test_counting_foresees_what_ending_one_job_after_the_other_does(
+    hosts: list[Any],
+    chain: tuple[str, ...],
+    picker: str,
+    steps: list[Any],
+    beside: tuple[KeptRun, ...],
+    wanted: list[Any],
+) -> None:
+    """
+    Whatever happens meanwhile; a core that foresees one by one decides alike, byte for byte.
+    """
+    counting, plain = scenario_of(hosts, chain, picker), scenario_of(hosts, chain, picker)
+    plain.state.foresight = OneByOne(plain.state, plain.core._runner)
+    for step in [*steps, ("session",)]:
+        take(counting, step)
+        take(plain, step)
+        if step == ("session",):
+            compare(counting, beside, wanted)
+    assert plain.log == counting.log

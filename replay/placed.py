@@ -29,8 +29,8 @@ from projections.scheduling.request import Part, Request
 from projections.scheduling.state import State
 from replay.at import Ladder
 
-AS_JOINED: Final = "as they joined"
-BY_WISH: Final = "by preference"
+AS_JOINED: Final = "in the order in which they joined"
+BY_WISH: Final = "those it prefers first"
 
 
 @final

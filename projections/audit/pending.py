@@ -20,7 +20,7 @@ NAMED_MAX = 10
 @dataclass(frozen=True, slots=True)
 class Shortage:
     """
-    Say one reason with amounts, and the host that is nearest to fitting.
+    Say one reason with amounts, and the host that has most of what is short.
 
     Args:
         code: Code of the reason.
@@ -62,10 +62,9 @@ class Shortage:
         # A job of many tasks is tried in parts: what it asks for in all is another number.
         free = "left by it" if "LIMIT" in self.code else "free"
         return (
-            f"{self.text}: {hosts}; nearest is {self.nearest_host} with "
-            f"{with_unit(self.available_milli, self.resource)} {free}, where the smallest part of "
-            f"the job that was tried needs {show(self.requested_milli)}: "
-            f"{show(self.missing_milli)} short"
+            f"{self.text}: {hosts}; {with_unit(self.requested_milli, self.resource)} asked for "
+            f"there at least, {show(self.available_milli)} {free} on {self.nearest_host}, which "
+            f"has most: {show(self.missing_milli)} short"
         )
 
     @property

@@ -114,8 +114,8 @@ def test_one_screen_tells_verdict_limit_nearest_host_place_and_moment(life, ask,
     shown = ask(directory, life.ids["low"])
 
     assert "waits: it can start, but not now" in shown
-    assert "nearest is h1 with 0 slots free, where the smallest part of the job" in shown
-    assert "that was tried needs 1: 1 short" in shown
+    assert "\n             2 slots asked for, 0 free (of 4) on 1 host that suits it\n" in shown
+    assert "\nWhat helps   jobs that end: xce why" in shown
     assert "4 of 5 that wait, just after" in shown
     assert "Since" in shown
     assert f"(position {len(life.log)})" in shown
@@ -127,31 +127,19 @@ def test_figures_of_a_try_long_ago_are_told_as_such(life, ask, tmp_path):
     A job that can never start isn't tried when something becomes free: what the nearest host had
     free then must not read as if it were of now.
     """
-    before = ask(written(life, tmp_path / "before"), life.ids["huge"])
+    life.jobs("wide tasks=9 resreq=span[hosts=1]")
+    life.session()
+    before = ask(written(life, tmp_path / "before"), life.ids["wide"])
     life.finish("A")
 
-    shown = ask(written(life, tmp_path / "after"), life.ids["huge"])
-    told = json.loads(ask(tmp_path / "after" / "c", life.ids["huge"], "--json"))
+    shown = ask(written(life, tmp_path / "after"), life.ids["wide"])
+    told = json.loads(ask(tmp_path / "after" / "c", life.ids["wide"], "--json"))
 
     assert "by position" not in before
-    assert "nearest is h1 with 0 slots free" in shown
+    assert "9 slots asked for there at least, 0 free on h1, which has most: 9 short" in shown
     assert f"by position {told['position']} h1 has 4 slots free: it was tried last at" in shown
     assert told["figures_position"] < told["position"]
     assert [{"host": "h1", "resource": "slots", "available_milli": 4000}] == told["freer_by_now"]
-
-
-def test_never_is_told_from_not_now(life, ask, tmp_path):
-    """
-    One is a reason to change the job, the other to wait.
-    """
-    directory = written(life, tmp_path)
-
-    shown = ask(directory, life.ids["huge"])
-    assert "can never start on the cluster as it is" in shown
-    assert "It asks for  9 tasks; all hosts together have 4 slots" in shown
-    assert "all hosts together" not in ask(directory, life.ids["low"])
-    huge, low = (told(ask, directory, life.ids[name]) for name in ("huge", "low"))
-    assert ("never", "later") == (huge["satisfiable"], low["satisfiable"])
 
 
 def test_the_past_is_told_as_it_was_told_then(life, ask, tmp_path):
@@ -406,7 +394,7 @@ def test_an_order_and_hosts_that_do_not_match_are_named(ask, tmp_path):
 
     placed = told(ask, directory, scenario.ids["A"])["placed"]
 
-    assert "order[slots], then as they joined" == placed["why"]["order"]
+    assert "order[slots], then in the order in which they joined" == placed["why"]["order"]
     assert "h3" == placed["hosts"][0]["host"]
     assert "h2" == placed["why"]["next_host"]
     assert [("HOST_RES_REQ", 1)] == [

@@ -49,6 +49,17 @@ def say(text: str = "") -> None:
     click.echo(escape(text))
 
 
+def say_hanging(text: str, indent: int) -> None:
+    """
+    Print one line for people, escaped; on a terminal that is too narrow its rest is indented.
+    """
+    line, limit = escape(text), terminal_width()
+    if limit is None or width(line) <= limit or limit - indent < LAST_COLUMN_MIN:
+        click.echo(line)
+        return
+    _echo_wrapped(line[:indent], line[indent:], indent, limit)
+
+
 def note(text: str) -> None:
     """
     Print one line for people that is no part of the answer: to standard error.

@@ -10,6 +10,7 @@ from pathlib import Path
 from projections.audit.times import moment
 from tools.cli.client import Client, Json, segment
 from tools.cli.output import counted, say, say_json, show_amount, show_time
+from tools.cli.why_help import HELPS_SHOWN, helps
 
 HOSTS_SHOWN = 5
 NAMED_MAX = 6
@@ -44,6 +45,10 @@ def _show(job_id: str, answer: Json, asks: Json | None, *, all_hosts: bool) -> N
         say(f"  It is behind job {answer['blocker']}: see xce why {answer['blocker']}")
     for line in promise_lines(answer):
         say(f"  {line}")
+    codes = [str(reason["code"]) for reason in answer["reasons"]]
+    if asks is not None:
+        for words in helps(codes, job_id, asks["queue"], never=answer["never"])[:HELPS_SHOWN]:
+            say(f"  what helps: {words}")
     say(f"  as of position {answer['position']} of the log")
 
 

@@ -20,6 +20,8 @@ from domain.ids import job_stream
 from domain.job_states import STOPPED
 from domain.units import MILLI
 from tools.cli.client import Json
+from tools.cli.why_help import helps
+from tools.cli.why_slots import SlotsWanted, free_slots, slots_wanted
 
 if TYPE_CHECKING:
     from projections.audit.pending import Interval, Why
@@ -244,6 +246,28 @@ class Moment:
         """
         return int(self.core.state.capacity.slots.sum())
 
+    def slots_wanted(self) -> SlotsWanted | None:
+        """
+        Return what a job of several tasks lacks of slots, None when that isn't why it waits.
+        """
+        request = self.request()
+        if request is None or self.told.code != "HOST_SLOTS" or request.tasks_min == 1:
+            return None
+        return slots_wanted(self.core.state, self.state_says["reasons"], request.tasks_min)
+
+    def helps(self) -> list[str]:
+        """
+        Return what would help the job; nothing when it doesn't wait, or only time does.
+        """
+        if self.job is None or not self.code:
+            return []
+        codes = [self.code, *(str(one["code"]) for one in self.state_says["reasons"])]
+        slots, never = self.slots_wanted(), bool(self.state_says["never"])
+        return helps(
+            codes, self.told.job_id, self.job.spec.queue, never=never,
+            slots=None if slots is None else slots.total,
+        )  # fmt: skip
+
     def freer_by_now(self) -> list[tuple[str, str, int]]:
         """
         Return host, resource and amount of each shortage whose nearest host has more free at this
@@ -266,7 +290,7 @@ class Moment:
         state = self.core.state
         number = state.stored.workers[host].number
         if resource == SLOTS:
-            return max(0, int(state.capacity.slots[number] - state.capacity.used[number])) * MILLI
+            return free_slots(state, number) * MILLI
         column = state.capacity.resources.get(resource)
         return 0 if column is None else int(column.available[number])
 
@@ -337,6 +361,7 @@ class Moment:
             "since_position": self.since[0],
             "waited_us": self.waited_us(),
             "last_reason": last.reasons if last else "",
+            "helps": self.helps(),
             "placed": _plain_placement(self.placement),
         }
 

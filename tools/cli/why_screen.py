@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tools.cli.output import counted, say, show_amount, show_duration, table
+from domain.amounts import SLOTS
+from tools.cli.output import counted, say, say_hanging, show_amount, show_duration, table
+from tools.cli.why_help import HELPS_SHOWN
 from tools.cli.why_live import promise_lines
 
 if TYPE_CHECKING:
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
     from replay.placed import Placement
     from replay.why import BudgetUse, Holder, Waiting
     from tools.cli.why_recorded import Moment
+    from tools.cli.why_slots import SlotsWanted
 
+LABEL = 13
 ROWS_SHOWN = 20
 HOSTS_SHOWN = 4
 
@@ -25,11 +29,11 @@ def show(moment: Moment, *, is_now: bool) -> None:
     """
     from projections.audit.times import moment as shown
 
-    say(_headline(moment, is_now=is_now))
+    _say(_headline(moment, is_now=is_now))
     if moment.code:
         _show_reasons(moment)
         for number, line in enumerate(promise_lines(moment.state_says)):
-            say(f"{'' if number else 'Promises':<13}{line}")
+            _say(f"{'' if number else 'Promises':<13}{line}")
         _show_place(moment)
     elif moment.waits:
         _show_wait(moment)
@@ -38,13 +42,20 @@ def show(moment: Moment, *, is_now: bool) -> None:
     told = moment.told
     if told.dispatched_instead:
         named = ", ".join(told.instead)
-        say(
+        _say(
             f"Ran instead  {counted(told.dispatched_instead, 'job')} while it waited, the latest: "
             f"{named}"
         )
     position, time_us = moment.since
-    say(f"Since        {shown(time_us)} (position {position})")
-    say(f"As of        {shown(told.time_us)} (position {told.position})")
+    _say(f"Since        {shown(time_us)} (position {position})")
+    _say(f"As of        {shown(told.time_us)} (position {told.position})")
+
+
+def _say(line: str) -> None:
+    """
+    Print a line of the screen: a word or two, and what is said beside it.
+    """
+    say_hanging(line, LABEL)
 
 
 def _headline(moment: Moment, *, is_now: bool) -> str:
@@ -63,35 +74,63 @@ def _show_wait(moment: Moment) -> None:
     waited_us = moment.waited_us()
     # What starts at once has only been new: that kept it back from nothing.
     last = f", at last: {moment.waits[-1].reasons}" if waited_us else ""
-    say(f"Waited       {show_duration(waited_us)}{last}")
+    _say(f"Waited       {show_duration(waited_us)}{last}")
 
 
 def _show_reasons(moment: Moment) -> None:
     from projections.audit.pending import with_unit
 
-    say(f"Main reason  {moment.code}: {moment.summary}")
+    slots = moment.slots_wanted()
+    _show_request(moment, is_short_told=slots is not None)
+    _say(f"Main reason  {moment.code}: {moment.summary}")
     for shortage in () if moment.queue_reason else moment.told.shortages:
-        if shortage.words() != moment.summary:
-            say(f"             {shortage.words()}")
+        # What the parts of a job were tried with says nothing of slots that is of use.
+        is_told = shortage.code == "HOST_SLOTS" and slots is not None
+        if shortage.words() != moment.summary and not is_told:
+            _say(f"             {shortage.words()}")
+    if slots is not None:
+        _say(f"             {_slots_words(slots)}")
     for host, resource, milli in moment.freer_by_now():
         told = moment.told
-        say(
-            f"             by position {told.position} {host} has {with_unit(milli, resource)} "
-            f"free: it was tried last at position {told.figures_position}"
-        )
+        if slots is None or resource != SLOTS:
+            _say(
+                f"             by position {told.position} {host} has {with_unit(milli, resource)} "
+                f"free: it was tried last at position {told.figures_position}"
+            )
     _show_conditions(moment)
     proved_by = moment.state_says["proved_by"]
     if proved_by not in ("", moment.told.job_id):
-        say(f"             as found for job {proved_by}, which asks for the same")
+        _say(f"             as found for job {proved_by}, which asks for the same")
     for budget in moment.limits():
-        say(f"Limit        {_limit_words(budget)}")
+        _say(f"Limit        {_limit_words(budget)}")
+    for number, words in enumerate(moment.helps()[:HELPS_SHOWN]):
+        _say(f"{'' if number else 'What helps':<13}{words}")
+
+
+def _show_request(moment: Moment, *, is_short_told: bool) -> None:
     request = moment.request()
-    if request is not None:
-        least, most = request.tasks_min, request.tasks_max
-        tasks = counted(least, "task") if least == most else f"{least:,} to {counted(most, 'task')}"
-        slots = moment.slots()
-        more = f"; all hosts together have {counted(slots, 'slot')}" if least > slots else ""
-        say(f"It asks for  {', '.join(filter(None, (tasks, request.resreq)))}{more}")
+    if request is None:
+        return
+    least, most = request.tasks_min, request.tasks_max
+    tasks = counted(least, "task") if least == most else f"{least:,} to {counted(most, 'task')}"
+    slots = moment.slots()
+    more = f"; all hosts together have {counted(slots, 'slot')}"
+    more = more if least > slots and not is_short_told else ""
+    _say(f"It asks for  {', '.join(filter(None, (tasks, request.resreq)))}{more}")
+
+
+def _slots_words(slots: SlotsWanted) -> str:
+    """
+    Return of a job of several tasks how many slots it is short of, and where those are that are
+    free.
+    """
+    suit = f"{counted(slots.host_count, 'host')} that suit{'s' * (slots.host_count == 1)} it"
+    words = f"{slots.wanted:,} slots asked for, {slots.free:,} free (of {slots.total:,}) on {suit}"
+    if not slots.free:
+        return words
+    named = ", ".join(f"{count:,} on {host}" for host, count in slots.freest[:HOSTS_SHOWN])
+    more = len(slots.freest) - HOSTS_SHOWN
+    return f"{words}: {named}" + (f" and some on {counted(more, 'more host')}" if more > 0 else "")
 
 
 def _show_conditions(moment: Moment) -> None:
@@ -104,9 +143,9 @@ def _show_conditions(moment: Moment) -> None:
         return
     spec = moment.job.spec
     if spec.dependency_text:
-        say(f"Waits for    {spec.dependency_text}")
+        _say(f"Waits for    {spec.dependency_text}")
     if spec.begin_us is not None:
-        say(f"Not before   {shown(spec.begin_us)}")
+        _say(f"Not before   {shown(spec.begin_us)}")
 
 
 def _limit_words(budget: BudgetUse) -> str:
@@ -126,37 +165,37 @@ def _limit_words(budget: BudgetUse) -> str:
 def _show_place(moment: Moment) -> None:
     order = moment.order
     if moment.told.blocker:
-        say(f"Held back    by job {moment.told.blocker}: see xce why {moment.told.blocker}")
+        _say(f"Held back    by job {moment.told.blocker}: see xce why {moment.told.blocker}")
     if order is None:
         return
     if order.place is None and moment.job is not None and moment.job.forced_on:
         hosts = _hosts(tuple(each.text() for each in moment.job.forced_on))
-        say(f"Its place    before all others: an operator wants it on {hosts}")
+        _say(f"Its place    before all others: an operator wants it on {hosts}")
         return
     if order.place is None:
-        say("Its place    none: it isn't tried as long as its queue takes no jobs")
+        _say("Its place    none: it isn't tried as long as its queue takes no jobs")
         return
     nearest = ", ".join(one.job_id for one in order.ahead[-1:-4:-1])
     before = f", just after {nearest}" if nearest else ""
-    say(f"Its place    {order.place:,} of {order.waiting_count:,} that wait{before}")
+    _say(f"Its place    {order.place:,} of {order.waiting_count:,} that wait{before}")
 
 
 def _show_placement(placed: Placement) -> None:
     hosts = _hosts(tuple(f"{tasks}*{host}" for host, tasks in placed.hosts))
-    say(
+    _say(
         f"Placed       on {hosts} by {placed.allocator}, attempt {placed.attempt} "
         f"(position {placed.position})"
     )
     why = placed.why
     if placed.is_forced and placed.is_same:
-        say("Why there    an operator named these hosts")
+        _say("Why there    an operator named these hosts")
         return
     if why is None:
         known = "each part of its requirement found hosts of its own"
         unknown = "not known: the policies of now would decide otherwise (xce replay verify)"
-        say(f"Why there    {known if placed.is_same else unknown}")
+        _say(f"Why there    {known if placed.is_same else unknown}")
         return
-    say(
+    _say(
         f"Why there    {counted(why.considered_count, 'host')} considered, {why.order}; "
         f"{why.with_room_count:,} had room for a task"
     )
@@ -166,13 +205,13 @@ def _show_placement(placed: Placement) -> None:
     )
     for one in passed[:HOSTS_SHOWN]:
         room = f"room for {counted(one.room_tasks, 'task')}" if one.room_tasks else one.short_of
-        say(f"             passed over {one.host}: {room}")
+        _say(f"             passed over {one.host}: {room}")
     if len(passed) > HOSTS_SHOWN:
-        say(f"             and {counted(len(passed) - HOSTS_SHOWN, 'more host')} before the last")
+        _say(f"             and {counted(len(passed) - HOSTS_SHOWN, 'more host')} before the last")
     if why.next_host:
-        say(f"             the next with room was {why.next_host}")
+        _say(f"             the next with room was {why.next_host}")
     for cause in why.unmatched:
-        say(f"             left out {counted(cause.host_count, 'host')}: {cause.text}")
+        _say(f"             left out {counted(cause.host_count, 'host')}: {cause.text}")
 
 
 def show_ahead(ahead: list[Waiting]) -> None:

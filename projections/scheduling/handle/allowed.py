@@ -69,9 +69,11 @@ def _check_limits(state: State, trial: JobRecord) -> None:
 
 def _over(reason: PendReason) -> Refused:
     field = "tasks" if reason.resource in ("slots", "tasks") else reason.resource
-    rule = f"is more than {reason.detail} ever allows of {reason.resource}"
+    # What isn't a limit by itself says of what it is one: "queue night".
+    limit = reason.detail if " " in reason.detail else f"limit {reason.detail}"
+    rule = f"is more than {limit} ever allows of {reason.resource}"
     show = show_memory if reason.resource in MEMORY_NAMES else show_milli
-    return Refused(field, rule, show(reason.requested_milli))
+    return Refused(field, rule, show(reason.requested_milli), "xce limits shows what may be.")
 
 
 def _as_record(spec: JobSpec) -> JobRecord:

@@ -78,12 +78,12 @@ def test_the_limiting_factor_has_amounts_units_and_the_nearest_host(reading: Rea
     slots, memory = (why_at(reading, "1", row["from_position"] + 1) for row in changed)
 
     assert (
-        "not enough slots: 2 hosts; nearest is h1 with 1 slot free, where the smallest part of "
-        "the job that was tried needs 2: 1 short" == slots.shortages[0].words()
+        "not enough slots: 2 hosts; 2 slots asked for there at least, 1 free on h1, which has "
+        "most: 1 short" == slots.shortages[0].words()
     )
     assert (
-        "not enough mem: 1 host; nearest is h2 with 60MB free, where the smallest part of "
-        "the job that was tried needs 100MB: 40MB short" == memory.shortages[0].words()
+        "not enough mem: 1 host; 100MB asked for there at least, 60MB free on h2, which has "
+        "most: 40MB short" == memory.shortages[0].words()
     )
 
 

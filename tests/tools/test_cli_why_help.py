@@ -1,0 +1,75 @@
+"""
+What xce why says of a job's slots, and what would help it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.commands import CloseWorker
+from domain.reasons import TEXTS
+from tests.scenario import Scenario
+from tests.tools.test_cli_why import ask, life, told, written
+from tools.cli.why_help import HELP, NEVER, PASSES, helps
+
+__all__ = ["ask", "life"]
+
+
+def test_a_job_of_several_tasks_says_where_slots_are_free_that_suit_it(ask, tmp_path):
+    """
+    The parts it was tried in say nothing of what is asked for in all; hosts that it may not run on
+    don't count.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=4", "h2 slots=4", "h3 slots=4", "h4 slots=4")
+    scenario.command(CloseWorker(worker="h3", why="new disk"))
+    scenario.jobs("A tasks=3", "B tasks=12")
+    scenario.session()
+    scenario.start("A")
+
+    shown = ask(written(scenario, tmp_path), scenario.ids["B"])
+    found = told(ask, tmp_path / "c", scenario.ids["B"])
+
+    free = "12 slots asked for, 9 free (of 12) on 3 hosts that suit it: 4 on h2, 4 on h4, 1 on h1"
+    assert free in shown
+    assert "closed by administrator: 1 host" in shown
+    assert [True, True] == [words in shown for words in found["helps"]]
+    assert "xce hosts open NAME" in found["helps"][1]
+
+
+def test_every_reason_says_what_helps_or_passes_by_itself():
+    """
+    A new reason must not leave people with nothing to do without anybody having thought of it.
+    """
+    assert {code.value for code in TEXTS} == {*HELP, *PASSES}
+    assert not set(HELP) & PASSES
+    assert set(NEVER) <= set(HELP)
+
+
+@pytest.mark.parametrize("code", [*HELP, *NEVER])
+def test_what_helps_names_the_job_its_array_and_its_queue(code):
+    """
+    What is to be typed can be typed as it stands.
+    """
+    for never in (True, False):
+        (words,) = helps([code, code], "7[3]", "night", never=never, slots=4)
+
+        assert "{" not in words
+    assert ["more elements at a time: xce modify -J %K 7"] == helps(
+        ["JOB_ARRAY_JLIMIT"], "7[3]", "night", never=False
+    )
+
+
+def test_never_is_told_from_not_now(life, ask, tmp_path):
+    """
+    One is a reason to change the job, the other to wait.
+    """
+    directory = written(life, tmp_path)
+
+    shown = ask(directory, life.ids["huge"])
+    assert "can never start on the cluster as it is" in shown
+    assert "9 slots asked for, 0 free (of 4) on 1 host that suits it" in shown
+    assert f"What helps   fewer tasks (xce modify -n 4 {life.ids['huge']}), or more hosts" in shown
+    assert "all hosts together" not in ask(directory, life.ids["low"])
+    huge, low = (told(ask, directory, life.ids[name]) for name in ("huge", "low"))
+    assert ("never", "later") == (huge["satisfiable"], low["satisfiable"])

@@ -291,3 +291,39 @@ def test_what_becomes_of_an_operator_s_wish_is_told(live):
     assert f"job {job_id} is no longer to start on 1*{host}, as an operator wanted" in notes
     assert "as an operator" not in live.run("stop", job_id).stderr
     live.run("kill", job_id)
+
+
+def test_job_0_stands_for_all_that_are_chosen(live):
+    """
+    LSF's bkill 0: what hasn't ended and fits; each has its own event, and one answer lists them.
+    """
+    first = live.submit("-J", "sim-1", "--shell", "exec sleep 60")
+    live.wait_state(first, "RUN")
+    others = [live.submit("-q", "low", "-J", name, "--", "true") for name in ("sim-2", "else")]
+    array = live.submit("-q", "low", "-J", "sim-3[1-2]", "--", "true")
+    elements = [f"{array}[1]", f"{array}[2]"]
+
+    stopped = json.loads(live.run("stop", "--json", "0", "-J", "sim*", "-q", "low").stdout)
+    assert [others[0], *elements] == [job["job_id"] for job in stopped["jobs"]]
+    assert {"PSUSP"} == {job["state"] for job in stopped["jobs"]}
+    assert "PEND" == live.job(others[1])["state"]
+    done = live.run("resume", "0")
+    assert [f"Job {one} may go on." for one in (others[0], *elements)] == done.stdout.splitlines()
+    for command, words in {
+        ("resume", "0"): "job_id: must stand for a job that this can be done to",
+        ("kill", "0", "-q", "none"): "-q: must be one that is known",
+        ("kill", "0", "-J", "none"): "must stand for a job that fits and hasn't ended",
+        ("kill", "0", first): "must be alone",
+        ("kill", first, "-q", "low"): "must be given with job 0",
+        ("requeue", "0"): "must be a job number",
+    }.items():
+        done = live.run(*command)
+        assert done.returncode in (1, 2), command
+        assert words in done.stderr.replace("JOB:", "job_id:").replace("--queue:", "-q:"), command
+    assert 0 == live.run("kill", "-u", "all", "-q", "low", "0").returncode
+    host = live.ask("hosts")["hosts"][0]["host"]
+    killed = json.loads(live.run("kill", "--json", "0", "-m", host).stdout)
+    assert [first] == [job["job_id"] for job in killed["jobs"]]
+    for job_id in (first, *others, *elements):
+        live.wait_state(job_id, "EXIT")
+    assert 1 == live.run("kill", "0").returncode

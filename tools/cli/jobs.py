@@ -37,6 +37,8 @@ HEADS = (
 EXIT = HEADS.index("EXIT")
 WAITING = ("PEND", "PSUSP", "WAIT")
 ENDED = ("DONE", "EXIT")
+ALL_JOBS = "0"
+"""Stands for all jobs of a user, as in LSF."""
 JUST_ONE = re.compile(r"[1-9][0-9]{0,9}(\[[1-9][0-9]{0,5}\])?")
 """One job, element or array by its number."""
 STATES = ("PEND", "PSUSP", "WAIT", "RUN", "USUSP", "SSUSP", "UNKWN", "DONE", "EXIT")
@@ -305,6 +307,9 @@ def change_jobs(
     Do one thing to each job; the first failure decides the exit status, the others are still done.
     """
     client = Client(directory)
+    if job_ids == (ALL_JOBS,):
+        change_all(client, verb, done, body, as_json=as_json)
+        return
     answers: list[Json] = []
     failures: list[Refused] = []
     named: list[str] = []
@@ -333,10 +338,62 @@ def change_jobs(
         raise failures[-1]
 
 
+def change_all(
+    client: Client, verb: str, done: str, body: Json | None, *, as_json: bool
+) -> None:
+    """
+    Do one thing to all jobs that are chosen, by one request.
+    """
+    answer = client.post(f"/v1/jobs/{ALL_JOBS}/{verb}", body)
+    jobs = [{"position": answer["position"], **job} for job in answer["jobs"]]
+    if as_json:
+        notes = {"notes": answer["notes"]} if "notes" in answer else {}
+        say_json({"jobs": jobs, "failed": [], **notes})
+        return
+    for job in jobs:
+        say(f"Job {job['job_id']} {done}.")
+    for text in answer.get("notes", ()):
+        note(f"xce: {text}")
+
+
+def choosing(command: Any) -> Any:
+    """
+    Give a command the options that say which jobs 0 stands for.
+    """
+    for option in reversed((
+        click.option("-q", "--queue", help="Of job 0: those of this queue."),
+        click.option("-u", "--user", help="Of job 0: those of this user, or all; for operators."),
+        click.option("-m", "--host", help="Of job 0: those with tasks on this host."),
+        click.option("-J", "--name", help='Of job 0: those of this name; "sim*" begins one.'),
+    )):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def chosen_of(job_ids: tuple[str, ...], options: Json) -> Json:
+    """
+    Return what a request says of the jobs that 0 stands for.
+
+    Raises:
+        Refused: 0 stands beside others, or options are given without it.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    if job_ids == (ALL_JOBS,):
+        return given
+    if ALL_JOBS in job_ids:
+        raise Refused("job_id", "must be alone: it stands for all your jobs", ALL_JOBS)
+    if given:
+        name = next(iter(given))
+        raise Refused(f"--{name}", "must be given with job 0, which stands for all", given[name])
+    return {}
+
+
 @click.command(epilog="""
 \b
 Examples:
   xce kill 12 13
+  xce kill 0                     all your jobs that haven't ended
+  xce kill 0 -q night -J "sim*"  those of that queue whose names begin so
   xce kill -s USR1 12            send one signal, and leave the rest to the program
   xce kill -r 12                 end it though its host doesn't answer
 A running job gets SIGTERM, and SIGKILL if that doesn't end it. Next: xce job 12 says how it ended.
@@ -347,52 +404,65 @@ To stop a job and let it go on: xce stop, xce resume.
               help="Only send this signal to the programs of started jobs: USR1, SIGUSR1 or 10.")
 @click.option("-r", "--force", is_flag=True,
               help="End it at once, without waiting for its host to say that it has ended.")
+@choosing
 @dir_option
 @json_option
 def kill(
-    directory: Path, job_ids: tuple[str, ...], signal: str | None, *, force: bool, as_json: bool
+    directory: Path, job_ids: tuple[str, ...], *, as_json: bool, **options: Any
 ) -> None:
     """
     End jobs, pending or running, or send them a signal.
     """
+    signal, force = options.pop("signal"), options.pop("force")
+    body = chosen_of(job_ids, options)
     if signal is None:
-        body: Json = {"force": force}
+        body["force"] = force
         change_jobs(directory, job_ids, "kill", "is being ended", body=body, as_json=as_json)
         return
     if force:
         raise Refused("--force", "must not be given with --signal, which ends no job by itself")
     name = parse_signal(signal).value
     done = f"is being sent {name}"
-    change_jobs(directory, job_ids, "signal", done, body={"signal": name}, as_json=as_json)
+    change_jobs(directory, job_ids, "signal", done, body=body | {"signal": name}, as_json=as_json)
 
 
 @click.command(epilog="""
 \b
-Example:
+Examples:
   xce stop 12
+  xce stop 0 -q night            all your jobs of that queue
 It stays so until: xce resume 12.
 """)
 @click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@choosing
 @dir_option
 @json_option
-def stop(directory: Path, job_ids: tuple[str, ...], *, as_json: bool) -> None:
+def stop(
+    directory: Path, job_ids: tuple[str, ...], *, as_json: bool, **options: Any
+) -> None:
     """
     Keep pending jobs back (PSUSP), suspend started ones (USUSP), until they are resumed.
     """
-    change_jobs(directory, job_ids, "stop", "is being stopped", as_json=as_json)
+    body = chosen_of(job_ids, options)
+    change_jobs(directory, job_ids, "stop", "is being stopped", body=body, as_json=as_json)
 
 
 @click.command(epilog="""
 \b
-Example:
+Examples:
   xce resume 12
+  xce resume 0                   all your jobs that are stopped
 Next: xce why 12, if it doesn't start at once.
 """)
 @click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@choosing
 @dir_option
 @json_option
-def resume(directory: Path, job_ids: tuple[str, ...], *, as_json: bool) -> None:
+def resume(
+    directory: Path, job_ids: tuple[str, ...], *, as_json: bool, **options: Any
+) -> None:
     """
     Let jobs go on that were stopped.
     """
-    change_jobs(directory, job_ids, "resume", "may go on", as_json=as_json)
+    body = chosen_of(job_ids, options)
+    change_jobs(directory, job_ids, "resume", "may go on", body=body, as_json=as_json)

@@ -25,6 +25,7 @@ from tools.daemon import cluster_routes, job_routes, policy_routes
 from tools.daemon.access import RIGHTS, Caller, caller_of, check_route
 from tools.daemon.attempted import attempted
 from tools.daemon.bodies import (
+    ChosenJobs,
     CloseRequest,
     KillRequest,
     ModifyRequest,
@@ -72,8 +73,8 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("POST", "/v1/jobs/{job_id}/run"): Route(job_routes.run, RunRequest),
     ("POST", "/v1/jobs/{job_id}/hold"): Route(job_routes.change_job(HoldJob)),
     ("POST", "/v1/jobs/{job_id}/lift"): Route(job_routes.change_job(LiftHold)),
-    ("POST", "/v1/jobs/{job_id}/stop"): Route(job_routes.change_job(StopJob)),
-    ("POST", "/v1/jobs/{job_id}/resume"): Route(job_routes.change_job(ResumeJob)),
+    ("POST", "/v1/jobs/{job_id}/stop"): Route(job_routes.change_jobs(StopJob), ChosenJobs),
+    ("POST", "/v1/jobs/{job_id}/resume"): Route(job_routes.change_jobs(ResumeJob), ChosenJobs),
     ("POST", "/v1/jobs/{job_id}/requeue"): Route(job_routes.requeue, RequeueRequest),
     ("POST", "/v1/jobs/{job_id}/switch"): Route(job_routes.switch, SwitchRequest),
     ("POST", "/v1/jobs/{job_id}/modify"): Route(job_routes.modify, ModifyRequest),

@@ -148,7 +148,24 @@ CLEARABLE = frozenset(
 """Fields that may be absent from a job."""
 
 
-class KillRequest(Value):
+class ChosenJobs(Value):
+    """
+    Say which jobs a request for job 0 means: those that haven't ended and fit all that is given.
+
+    Args:
+        user: Of this user, the caller when "", of everybody when "all".
+        queue: In this queue, "" for any.
+        host: With tasks on this host, "" for any.
+        name: Of this name, or with this beginning where * ends it; "" for any.
+    """
+
+    user: NameOrNone = ""
+    queue: NameOrNone = ""
+    host: NameOrNone = ""
+    name: Text = ""
+
+
+class KillRequest(ChosenJobs):
     """
     Ask to end a job, maybe by force: without waiting for its worker.
     """
@@ -156,7 +173,7 @@ class KillRequest(Value):
     force: bool = False
 
 
-class SignalRequest(Value):
+class SignalRequest(ChosenJobs):
     """
     Ask to send a signal: a name with or without SIG, or a number.
     """

@@ -37,6 +37,7 @@ from replay.engine import Engine
 from tools.daemon import forgotten, views
 from tools.daemon.access import Caller, check_runs_jobs_of
 from tools.daemon.bodies import (
+    ChosenJobs,
     KillRequest,
     ModifyRequest,
     RequeueRequest,
@@ -45,6 +46,7 @@ from tools.daemon.bodies import (
     SwitchRequest,
     submit_command,
 )
+from tools.daemon.chosen import ALL_JOBS, check_chosen
 from tools.daemon.handlers import (
     JOBS_MAX,
     Api,
@@ -225,7 +227,7 @@ async def history(api: Api, http: HttpRequest, caller: Caller) -> Reply:
     return Reply(200, to_json(story.plain() | {"position": position}))
 
 
-def change_job(kind: type[HoldJob | LiftHold | StopJob | ResumeJob]) -> Handler:
+def change_job(kind: type[HoldJob | LiftHold]) -> Handler:
     """
     Return a handler of a command that names nothing but its job.
     """
@@ -239,30 +241,65 @@ def change_job(kind: type[HoldJob | LiftHold | StopJob | ResumeJob]) -> Handler:
     return handler
 
 
+def change_jobs(kind: type[StopJob | ResumeJob]) -> Handler:
+    """
+    Return the same of a command that job 0 may be given to.
+    """
+
+    async def handler(api: Api, http: HttpRequest, caller: Caller) -> Reply:
+        chosen = await api.parsed(http, ChosenJobs)
+        return await _all_changed(
+            api, http, caller, chosen, (kind.__name__, lambda job_id, _: kind(job_id=job_id))
+        )
+
+    handler.__doc__ = kind.__doc__
+    return handler
+
+
+Make = Callable[[str, JobSpec], Value]
+
+
 async def _changed(
-    api: Api, http: HttpRequest, caller: Caller, what: str, make: Callable[[str, JobSpec], Value]
+    api: Api, http: HttpRequest, caller: Caller, what: str, make: Make
 ) -> Reply:
     return await api.engine.ask(JobChange(job_id_of(http), make, caller, what))
+
+
+async def _all_changed(
+    api: Api, http: HttpRequest, caller: Caller, chosen: ChosenJobs, change: tuple[str, Make]
+) -> Reply:
+    """
+    Change one job, or where job 0 is named all that are chosen.
+    """
+    what, make = change
+    job_id = str(http.path_params["job_id"])
+    check_chosen(job_id, chosen)
+    if job_id != ALL_JOBS:
+        return await _changed(api, http, caller, what, make)
+    return await api.engine.ask(JobChange(job_id, make, caller, what, chosen))
 
 
 async def kill(api: Api, http: HttpRequest, caller: Caller) -> Reply:
     """
     End a job, pending or running; by force without waiting for its worker.
     """
-    force = (await api.parsed(http, KillRequest)).force
-    return await _changed(
-        api, http, caller, "KillJob", lambda job_id, _: KillJob(job_id=job_id, force=force)
-    )
+    asked = await api.parsed(http, KillRequest)
+    return await _all_changed(
+        api, http, caller, asked,
+        ("KillJob", lambda job_id, _: KillJob(job_id=job_id, force=asked.force)),
+    )  # fmt: skip
 
 
 async def signal(api: Api, http: HttpRequest, caller: Caller) -> Reply:
     """
     Send a signal to the processes of a started job.
     """
-    name = parse_signal((await api.parsed(http, SignalRequest)).signal)
-    return await _changed(
-        api, http, caller, "SignalJob", lambda job_id, _: SignalJob(job_id=job_id, signal=name)
-    )
+    asked = await api.parsed(http, SignalRequest)
+    name = parse_signal(asked.signal)
+    return await _all_changed(
+        api, http, caller, asked,
+        ("SignalJob", lambda job_id, _: SignalJob(job_id=job_id, signal=name)),
+    )  # fmt: skip
 
 
 async def run(api: Api, http: HttpRequest, caller: Caller) -> Reply:

@@ -23,6 +23,8 @@ from projections.scheduling.state import State
 from replay.engine import Answer, Engine
 from tools.daemon.access import Caller, check_owner
 from tools.daemon.attempted import Attempted
+from tools.daemon.bodies import ChosenJobs
+from tools.daemon.chosen import jobs_chosen
 
 TELL_OF_WISH: Final = (HoldJob, StopJob, ModifyJob, SwitchJob)
 """Commands that say what becomes of an operator's wish to start their job on certain hosts."""
@@ -113,34 +115,42 @@ class Command(Request):
 
 class JobChange(Command):
     """
-    Ask for one change of a job, or of each element of an array.
+    Ask for one change of a job, of each element of an array, or of all jobs that are chosen.
 
     Args:
         job_id: The job; an array's own id stands for all its elements.
         make: Returns the command for one job, given what it asks for now.
         caller: Who asks; the job must be theirs, or they an operator.
+        what: What a refusal calls it.
+        chosen: Which jobs job 0 stands for, None where it stands for none.
     """
 
-    __slots__ = ("_job_id", "_make", "_taken", "_wished")
+    __slots__ = ("_chosen", "_job_id", "_make", "_taken", "_wished")
 
     def __init__(
-        self, job_id: str, make: Callable[[str, JobSpec], Value], caller: Caller, what: str
+        self,
+        job_id: str,
+        make: Callable[[str, JobSpec], Value],
+        caller: Caller,
+        what: str,
+        chosen: ChosenJobs | None = None,
     ) -> None:
         super().__init__(Attempted(what=what, subject=job_id), caller)
         self._job_id = job_id
+        self._chosen = chosen
         self._make = make
         self._taken: list[tuple[str, Answer]] = []
         self._wished: list[str] = []
 
     def take(self, engine: Engine, now_us: int) -> None:
         """
-        Accept it for each job concerned; elements that it doesn't fit are passed over.
+        Accept it for each job concerned; those of several that it doesn't fit are passed over.
 
         Raises:
             Refused: It fits none of them.
         """
         refused: Refused | None = None
-        for job in jobs_named(engine.core.state, self._job_id):
+        for job in self._concerned(engine.core.state):
             check_owner(self.caller, job.spec.user)
             wish = job.forced_on
             try:
@@ -155,13 +165,30 @@ class JobChange(Command):
                 if wish and found.events and isinstance(command, TELL_OF_WISH):
                     self._wished.append(_note_on_wish(job, wish))
         if refused is not None and not self._taken:
-            raise refused
+            raise self._unfit(refused)
+
+    def _unfit(self, refused: Refused) -> Refused:
+        """
+        Return what is told when it fits none: of several jobs that were chosen, why the first isn't
+        one of them.
+        """
+        if self._chosen is None:
+            return refused
+        rule = "must stand for a job that this can be done to"
+        return Refused("job_id", rule, self._job_id, f"The first: {refused.text()}")
+
+    def _concerned(self, state: State) -> list[JobRecord]:
+        if self._chosen is not None:
+            return jobs_chosen(state, self._chosen, self.caller)
+        return jobs_named(state, self._job_id)
 
     def answer(self, engine: Engine) -> Reply:
         """
         Say which jobs it changed and how they are now.
         """
         state = engine.core.state
+        if self._chosen is not None:
+            return Reply(200, to_json({**self._all_told(state), "position": engine.position}))
         told: dict[str, object] = {
             "job_id": self._job_id,
             "position": engine.position,
@@ -178,6 +205,22 @@ class JobChange(Command):
         if len(self._taken) > 1 or self._taken[0][0] != self._job_id:
             told["elements"] = [job_id for job_id, _ in self._taken]
         return Reply(200, to_json(told))
+
+
+    def _all_told(self, state: State) -> dict[str, object]:
+        """
+        Return what became of each of the jobs that were chosen.
+        """
+        jobs = [
+            {
+                "job_id": job_id,
+                "changed": bool(found.events),
+                "state": state.job(job_id).state.value,
+            }
+            for job_id, found in self._taken
+        ]
+        told: dict[str, object] = {"job_id": self._job_id, "jobs": jobs}
+        return told | ({"notes": self._wished} if self._wished else {})
 
 
 def jobs_named(state: State, job_id: str) -> list[JobRecord]:

@@ -1,0 +1,56 @@
+"""
+The jobs that job 0 stands for, as in LSF: all of a user that haven't ended and fit what is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from domain.errors import Denied, NotFound, Refused
+from projections.scheduling.records import JobRecord
+from projections.scheduling.state import State
+from tools.daemon.access import Caller
+from tools.daemon.bodies import ChosenJobs
+from tools.daemon.views import Filter
+
+ALL_JOBS: Final = "0"
+EVERYBODY: Final = "all"
+
+
+def check_chosen(job_id: str, chosen: ChosenJobs) -> None:
+    """
+    Refuse to choose among the jobs that an id other than 0 names.
+    """
+    given = next((name for name in ChosenJobs.model_fields if getattr(chosen, name)), None)
+    if given is not None and job_id != ALL_JOBS:
+        raise Refused(given, "chooses among all jobs: it goes with job 0 alone", job_id)
+
+
+def jobs_chosen(state: State, chosen: ChosenJobs, caller: Caller) -> list[JobRecord]:
+    """
+    Return the jobs that are meant, in order of submission.
+
+    Raises:
+        Denied: They are another user's, and the caller is no operator.
+        NotFound: There is none.
+    """
+    user = chosen.user or caller.user
+    if user != caller.user and not caller.is_operator:
+        raise Denied("user", "must be the caller, unless an operator asks", user)
+    whose = "" if user == EVERYBODY else user
+    wanted = Filter(False, "", chosen.queue, whose, chosen.host, 0, 0)
+    fits = wanted.fits(state)
+    found = [
+        job for job in state.stored.jobs.values() if fits(job) and _is_called(job, chosen.name)
+    ]
+    if not found:
+        replace(wanted, everything=True).check_names(state)
+        raise NotFound("job_id", "must stand for a job that fits and hasn't ended", ALL_JOBS)
+    return found
+
+
+def _is_called(job: JobRecord, name: str) -> bool:
+    if name.endswith("*"):
+        return job.spec.name.startswith(name[:-1])
+    return name in ("", job.spec.name)

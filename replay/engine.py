@@ -344,6 +344,14 @@ class Engine:
         self._snapshot_position = self.position
         return kept
 
+    def note_snapshot(self) -> int:
+        """
+        Count from here to the next snapshot, since somebody else makes one as of the head; return
+        this position.
+        """
+        self._snapshot_position = self.position
+        return self.position
+
     # -- what workers have to do
 
     def work_of(self, worker: str) -> Work:

@@ -6,6 +6,7 @@ A snapshot's file: a zstandard skippable frame with a JSON header, then one zsta
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import io
 import json
@@ -14,6 +15,7 @@ import struct
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import IO
 
 import zstandard
 
@@ -83,18 +85,41 @@ def write_snapshot(path: Path, header: SnapshotHeader, state: bytes) -> None:
     header = replace(header, digest=header.digest_with(state))
     encoded = json.dumps(asdict(header), sort_keys=True).encode()
     try:
-        temporary.touch(mode=0o600)
-        with temporary.open("wb") as file:
+        with _opened_new(temporary) as file:
             file.write(_PREFIX.pack(_SKIPPABLE, len(encoded)) + encoded)
             file.write(stored)
             file.flush()
             os.fsync(file.fileno())
-        # A link never replaces: unique by position and schema holds even between processes.
-        os.link(temporary, path)
+            # A link never replaces: unique by position and schema holds even between processes.
+            os.link(temporary, path)
     finally:
         with suppress(OSError):
             temporary.unlink()
     sync_directory(path.parent)
+
+
+def _opened_new(path: Path) -> IO[bytes]:
+    """
+    Return an empty file that is locked while it is written, so that nobody takes it for one that a
+    killed writer left.
+    """
+    while True:
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        file = os.fdopen(number, "wb")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(number).st_nlink:
+            return file
+        file.close()  # Somebody removed it before it was locked.
+
+
+def remove_unfinished(directory: Path) -> None:
+    """
+    Remove what writers left that were killed; of one that is still at it nothing.
+    """
+    for path in directory.glob(".*.new"):
+        with suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
 
 
 def read_header(path: Path) -> SnapshotHeader:

@@ -24,6 +24,7 @@ from store.snapshot_files import (
     SnapshotHeader,
     read_header,
     read_snapshot,
+    remove_unfinished,
     write_snapshot,
 )
 
@@ -219,14 +220,7 @@ class SnapshotStore:
         self.problems: list[Corrupt] = []
         """What the last `newest_good` skipped, newest first."""
         self._recorder = SnapshotRecorder(self.directory, log_id=log_id)
-        self._remove_unfinished()
-
-    def _remove_unfinished(self) -> None:
-        """
-        Remove what a writer left that was killed.
-        """
-        for path in self.directory.glob(".*.new"):
-            path.unlink(missing_ok=True)
+        remove_unfinished(self.directory)
 
     def put(
         self, *, position: int, schema: str, state: bytes, chain_digest: bytes, time_us: int

@@ -7,6 +7,8 @@ from __future__ import annotations
 import gc
 
 YOUNG_OBJECTS = 1_000_000
+YOUNG_LIVE, LOOKS_LIVE = 20_000, 4
+ALL_EVERY_NS = 24 * 3600 * 10**9
 
 
 def collect_rarely() -> None:
@@ -20,3 +22,48 @@ def collect_rarely() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, 50, 100)
+
+
+class Collector:
+    """
+    Look for cycles only where it is called, so that nobody waits for a look at everything.
+
+    Python's own way visits all that lives on whenever it has grown by a quarter: with 100,000 jobs
+    that took up to 1.2 s, at any moment. Records of jobs are in no cycles and go when the last
+    mention of them does; what is in cycles is mostly young. So the young are looked at, a few
+    milliseconds each time, and what lives on is set aside; all of it is looked at once a day, at a
+    quiet moment.
+
+    Args:
+        now_ns: By a clock that never goes back.
+    """
+
+    def __init__(self, now_ns: int) -> None:
+        gc.disable()
+        self._look_at_all(now_ns)
+
+    def look(self, now_ns: int, *, is_quiet: bool) -> None:
+        """
+        Look for as long as a session may take; for longer only when it is quiet.
+        """
+        young, looks, _ = gc.get_count()
+        if young >= YOUNG_LIVE:
+            gc.collect(0)
+        if looks >= LOOKS_LIVE:
+            gc.collect(1)
+            gc.freeze()
+        if is_quiet and now_ns - self._all_ns >= ALL_EVERY_NS:
+            self._look_at_all(now_ns)
+
+    def close(self) -> None:
+        """
+        Leave it to Python again.
+        """
+        gc.unfreeze()
+        gc.enable()
+
+    def _look_at_all(self, now_ns: int) -> None:
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        self._all_ns = now_ns

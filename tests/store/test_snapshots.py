@@ -229,6 +229,21 @@ def test_a_killed_writer_leaves_nothing_that_counts(store: SnapshotStore) -> Non
     assert [] == list(again.directory.iterdir())
 
 
+def test_what_a_writer_is_still_at_stays(tmp_path: Path) -> None:
+    """
+    A check beside a scheduler removed the file that a snapshot was being written to.
+    """
+    from store.snapshot_files import _opened_new
+
+    path = tmp_path / ".00000000000000000099-0123456789abcdef.snapshot.1.new"
+    with _opened_new(path):
+        SnapshotStore(tmp_path, log_id="the-log")
+        assert path.exists()
+    SnapshotStore(tmp_path, log_id="the-log")
+
+    assert not path.exists()
+
+
 def test_reading_a_missing_file_is_a_named_problem(tmp_path: Path) -> None:
     """
     Another process may have pruned it in between.

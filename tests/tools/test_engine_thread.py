@@ -58,14 +58,15 @@ class Harness:
     Run an engine thread over a real log in a loop of the test's own.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: DaemonSettings | None = None) -> None:
+        settings = settings or DaemonSettings()
         self.log = FailingLog(EventLog.create(folder / "log"))
         self.snapshots = SnapshotStore(folder / "snapshots", log_id=self.log.log_id)
         self.journal = Journal(folder / "journal")
         self.status: int | None = None
         self.recoveries = 0
         self.thread = EngineThread(
-            self._recover, DaemonSettings(), bytes(32), self.journal, self._ended
+            self._recover, settings, bytes(32), self.journal, self._ended
         )
         engine, plugins = self.thread.engine, Plugins()
         started = StartScheduler(
@@ -75,7 +76,7 @@ class Harness:
             pickers=plugins.picker_versions(),
             allocators=plugins.allocator_versions(),
         )
-        for command in (started, *first_commands(DaemonSettings())):
+        for command in (started, *first_commands(settings)):
             engine.accept(command, actor="", now_us=self.thread.clock.now_us())
         engine.commit()
 

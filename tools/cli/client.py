@@ -80,14 +80,21 @@ class Client:
         wait_s: For so many seconds a request is tried again while no scheduler answers. Only
             requests that may arrive twice are sent with it: reads, and commands with a key.
         waiting: Called once, when the first try failed and waiting begins.
+        answer_s: An answer that takes longer counts as none.
     """
 
     def __init__(
-        self, directory: Path, *, wait_s: float = 0.0, waiting: Callable[[], None] | None = None
+        self,
+        directory: Path,
+        *,
+        wait_s: float = 0.0,
+        waiting: Callable[[], None] | None = None,
+        answer_s: float = RESPONSE_TIMEOUT_S,
     ) -> None:
         self.directory = directory.absolute()
         self._wait_s = wait_s
         self._waiting = waiting
+        self._answer_s = answer_s
         self._connection: _UnixConnection | None = None
 
     def get(self, path: str, **query: object) -> Json:
@@ -142,7 +149,7 @@ class Client:
 
     def _over_connection(self, method: str, path: str, body: Json | None) -> Json:
         if self._connection is None:
-            self._connection = _UnixConnection(self.directory, RESPONSE_TIMEOUT_S)
+            self._connection = _UnixConnection(self.directory, self._answer_s)
         content = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} if content is not None else {}
         try:
@@ -242,8 +249,12 @@ def error_of(status: int, answer: Json) -> XceError:
 def _failed(error: Json) -> XceError:
     with suppress(KeyError):
         return Corrupt(
-            error["kind"], error.get("position"), error.get("expected"), error.get("found"),
-            error.get("path"), error.get("hint"),
+            error["kind"],
+            error.get("position"),
+            error.get("expected"),
+            error.get("found"),
+            error.get("path"),
+            error.get("hint"),
         )
     return InvariantBroken(error.get("rule") or error.get("text") or "the scheduler failed", None)
 

@@ -19,6 +19,8 @@ from tools.cli.options import examples, json_option
 from tools.cli.output import counted, say_json
 
 CORRUPT = 4
+# A process of its own folds the log and gives way to the scheduler meanwhile.
+MAKE_S = 3600.0
 LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
 
 
@@ -40,7 +42,7 @@ def snapshot_make(log: Path, *, as_json: bool) -> None:
     if cluster is None:
         made = _made_here(log)
     else:
-        with Client(cluster) as client:
+        with Client(cluster, answer_s=MAKE_S) as client:
             made = client.post("/v1/snapshot")
     told = f"The state at position {made['position']} is kept in {made['file']}."
     if as_json:

@@ -9,7 +9,7 @@ import os
 import time
 from pathlib import Path
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 from starlette.requests import Request as HttpRequest
 
 from domain.commands import (
@@ -40,7 +40,6 @@ from tools.daemon.requests import (
     Command,
     Read,
     Reply,
-    TakeSnapshot,
 )
 from tools.daemon.room import room_view
 from tools.daemon.work import WorkPoll
@@ -116,9 +115,14 @@ async def status(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa:
 
 async def take_snapshot(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
     """
-    Keep a snapshot of the whole state as it is now.
+    Keep a snapshot of the whole state as it is now; the scheduler goes on meanwhile.
     """
-    return await api.engine.ask(TakeSnapshot())
+    reply = await api.engine.ask(AtCommit(lambda engine: {"position": engine.note_snapshot()}))
+    if reply.status != 200:
+        return reply
+    told = from_json(reply.body)
+    path = await asyncio.to_thread(api.snapshotter.make, told["position"])
+    return Reply(200, to_json({**told, "file": str(path)}))
 
 
 async def recording(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
@@ -134,9 +138,7 @@ async def start_recording(api: Api, http: HttpRequest, caller: Caller) -> Reply:
     """
     asked = await api.parsed(http, RecordRequest)
     return await api.engine.ask(
-        AtCommit(
-            lambda engine: api.recorder.start(engine, Path(asked.file), asked.states_every)
-        )
+        AtCommit(lambda engine: api.recorder.start(engine, Path(asked.file), asked.states_every))
     )
 
 

@@ -29,6 +29,7 @@ from domain.errors import (
 )
 from replay.engine import Engine
 from store.space import Room, Space
+from tools.collecting import Collector
 from tools.daemon.clock import LogClock
 from tools.daemon.config import DaemonSettings
 from tools.daemon.journal import Journal
@@ -58,8 +59,9 @@ class EngineThread:
         on_end: Called in the thread when it ends, with the exit status.
         space: Measures the room that the log has left, None when it knows of none.
 
-    ``after_commit`` is called in the thread after every commit; whoever sets it does so before
-    `start`.
+    ``after_commit`` is called in the thread after every commit; ``begin_snapshot`` when a snapshot
+    is due, with the position: it must return at once, and tells whether one was begun. Whoever sets
+    them does so before `start`.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class EngineThread:
         self._is_stopping = False
         self._has_ended = False
         self.after_commit: Callable[[Engine], None] = lambda _: None
+        self.begin_snapshot: Callable[[int], bool] = lambda _: False
         self._thread = threading.Thread(target=self._run, name="engine")
 
     @property
@@ -144,13 +147,15 @@ class EngineThread:
 
     def _run(self) -> None:
         status = STATUS_FAULT
+        collector = Collector(time.monotonic_ns())
         try:
-            status = self._serve()
+            status = self._serve(collector)
         except BaseException as error:  # noqa: BLE001 - whatever it was, the process must end
             self._journal.error("engine failed", why=repr(error), story=traceback.format_exc())
             failed = error_reply(InvariantBroken("the engine goes on", repr(error)))
             self._give([(request, failed) for request in self._batch])
         finally:
+            collector.close()
             self._has_ended = True
             self._turn_away()
             self._on_end(status)
@@ -166,12 +171,13 @@ class EngineThread:
                 waiting += [] if request is None else [request]
         self._give([(request, error_reply(GONE)) for request in waiting])
 
-    def _serve(self) -> int:
+    def _serve(self, collector: Collector) -> int:
         """
         Serve until told to stop, or until a commit's outcome is unknown.
         """
         while not self._is_stopping:
             self._batch = batch = self._wait_batch()
+            collector.look(time.monotonic_ns(), is_quiet=not batch)
             try:
                 self._handle(batch)
             except OutcomeUnknown as error:
@@ -242,8 +248,12 @@ class EngineThread:
         self._answer(batch, now_ns)
         self.after_commit(engine)
         # A snapshot isn't worth the room that the ends of jobs need.
-        if self._room.room is Room.PLENTY and (engine.snapshot_is_due() or self._is_stopping):
+        if self._room.room is not Room.PLENTY:
+            return
+        if self._is_stopping:
             self._snapshot()
+        elif engine.snapshot_is_due() and self.begin_snapshot(engine.position):
+            engine.note_snapshot()
 
     def _publish(self) -> None:
         """
@@ -369,7 +379,8 @@ class EngineThread:
 
     def _snapshot(self) -> None:
         """
-        Keep a snapshot; one that can't be written is no harm.
+        Keep the last snapshot, here: nobody waits for this thread any more. One that can't be
+        written is no harm.
         """
         began_ns = time.monotonic_ns()
         try:

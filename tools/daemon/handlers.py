@@ -23,6 +23,7 @@ from tools.daemon.recorder import Recorder
 from tools.daemon.requests import (
     Reply,
 )
+from tools.daemon.snapshotter import Snapshotter
 from tools.daemon.tracer import Tracer
 
 POLL_WAIT_MAX_S = 30.0
@@ -43,6 +44,7 @@ class Api:
         key: The cluster's secret key.
         shut_down: Ends the process in good order.
         recorder: Records the running process.
+        snapshotter: Has snapshots made.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Api:
         key: bytes,
         shut_down: Callable[[], None],
         recorder: Recorder,
+        snapshotter: Snapshotter,
     ) -> None:
         self.engine = engine
         self.log = log
@@ -61,6 +64,7 @@ class Api:
         self.key = key
         self.shut_down = shut_down
         self.recorder = recorder
+        self.snapshotter = snapshotter
         self.tracer = Tracer(files)
         self.started_us = time.time_ns() // 1000
         # A worker that only waits must speak often enough not to pass for silent.

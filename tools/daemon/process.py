@@ -26,7 +26,6 @@ from store.embedded.marker import sync_directory
 from store.info import is_log
 from store.lock import LOCK_FILE, read_holder, this_process
 from store.log import EventLog
-from store.snapshots import SnapshotStore
 from tools.agent import sockets
 from tools.agent.processes import boot_id, born_ticks
 from tools.daemon import local_workers
@@ -42,12 +41,12 @@ from tools.daemon.hot_routes import HotRoutes
 from tools.daemon.journal import Journal
 from tools.daemon.recorder import Recorder
 from tools.daemon.server import serve, server_of
+from tools.daemon.snapshot_process import store_of
+from tools.daemon.snapshotter import Snapshotter
 
 BACKLOG = 512
 STOP_S = 30.0
 LOOK_S = 0.02
-# The newest, in case one is bad; and for so many days the last of the day.
-KEEP_SNAPSHOTS, KEEP_DAYS = 3, 7
 # A thread that wants the interpreter gets it within this time: the engine thread must not wait
 # long for the loop's thread, nor the other way round.
 SWITCH_S = 0.0005
@@ -163,9 +162,7 @@ class _Scheduler:
         self._log = log
         self._journal = journal
         self._status = 0
-        self._snapshots = SnapshotStore(
-            files.snapshots, log_id=log.log_id, keep=KEEP_SNAPSHOTS, daily=KEEP_DAYS
-        )
+        self._snapshots = store_of(files, log.log_id)
         key = cluster_key(files.key)
         self._engine = EngineThread(
             self._recover, settings, key, journal, self._engine_ended, log.space
@@ -173,8 +170,17 @@ class _Scheduler:
         self._begin()
         self._recorder = Recorder(files.log, journal)
         self._engine.after_commit = self._recorder.after_commit
+        self._snapshotter = Snapshotter(files, journal)
+        self._engine.begin_snapshot = self._snapshotter.begin
         self._api = Api(
-            self._engine, log, settings, files, key, self._engine.stop, self._recorder
+            self._engine,
+            log,
+            settings,
+            files,
+            key,
+            self._engine.stop,
+            self._recorder,
+            self._snapshotter,
         )
         self._server = server_of(HotRoutes(build_app(self._api), self._api), settings)
 
@@ -258,6 +264,7 @@ class _Scheduler:
         End the server, from the engine's thread: its answers are on their way before it.
         """
         self._status = status
+        self._snapshotter.end()
         self._loop.call_soon_threadsafe(self._stop_serving)
 
     def _stop_serving(self) -> None:

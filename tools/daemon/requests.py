@@ -376,21 +376,3 @@ class AtCommit(Request):
         Do it, and tell what came of it.
         """
         return Reply(200, to_json(self._act(engine)))
-
-
-class TakeSnapshot(Request):
-    """
-    Ask for a snapshot as of the commit that is answered.
-    """
-
-    __slots__ = ()
-
-    def answer(self, engine: Engine) -> Reply:
-        """
-        Keep it and name its file.
-
-        Raises:
-            StoreUnavailable: It can't be written; nothing else is harmed.
-        """
-        path = engine.take_snapshot()
-        return Reply(200, to_json({"position": engine.position, "file": str(path)}))

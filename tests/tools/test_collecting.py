@@ -1,0 +1,94 @@
+"""
+Looking for garbage in cycles while somebody waits: never at everything.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from tools.collecting import ALL_EVERY_NS, YOUNG_LIVE, Collector
+
+
+class Node:
+    """
+    Be in a cycle.
+    """
+
+    def __init__(self) -> None:
+        self.other: object = self
+
+
+@pytest.fixture
+def looks() -> Iterator[list[int]]:
+    """
+    Give the generations that were looked at; afterwards all is as it was.
+    """
+    found: list[int] = []
+
+    def note(phase: str, told: dict[str, int]) -> None:
+        if phase == "start":
+            found.append(told["generation"])
+
+    gc.callbacks.append(note)
+    yield found
+    gc.callbacks.remove(note)
+
+
+@pytest.fixture
+def collector(looks: list[int]) -> Iterator[Collector]:
+    made = Collector(0)
+    looks.clear()
+    yield made
+    made.close()
+    assert gc.isenabled()
+    assert 0 == gc.get_freeze_count()
+
+
+def test_what_lives_on_is_set_aside_and_never_looked_at_while_somebody_waits(
+    collector: Collector, looks: list[int]
+) -> None:
+    """
+    Python's own way visits all of it whenever it has grown by a quarter.
+    """
+    kept, before = [], gc.get_freeze_count()
+    for turn in range(40):
+        kept.append([[] for _ in range(YOUNG_LIVE)])
+        collector.look(turn, is_quiet=False)
+
+    assert {0, 1} == set(looks)
+    assert gc.get_freeze_count() - before > len(kept) * YOUNG_LIVE // 2
+    assert len(gc.get_objects(generation=2)) < YOUNG_LIVE
+
+
+def test_young_cycles_go_at_the_next_look(collector: Collector) -> None:
+    """
+    Else memory would grow with every request that leaves one.
+    """
+    gone = weakref.ref(Node())
+    kept = [[] for _ in range(YOUNG_LIVE)]
+    collector.look(1, is_quiet=False)
+
+    assert gone() is None
+    del kept
+
+
+@pytest.mark.parametrize(("now_ns", "is_quiet", "is_gone"), [
+    (ALL_EVERY_NS, True, True), (ALL_EVERY_NS, False, False), (ALL_EVERY_NS - 1, True, False),
+])  # fmt: skip
+def test_old_cycles_go_once_a_day_when_it_is_quiet(
+    collector: Collector, now_ns: int, *, is_quiet: bool, is_gone: bool
+) -> None:
+    """
+    A connection that was served for long is one.
+    """
+    node = Node()
+    gone = weakref.ref(node)
+    gc.freeze()
+    del node
+    collector.look(now_ns, is_quiet=is_quiet)
+
+    assert is_gone == (gone() is None)

@@ -131,13 +131,20 @@ class Ask:
     same: str = ""
     branches: list[Branch] = field(default_factory=list)
     firsts: tuple[str, ...] = ()
+    profile: str = ""
+
+    def own(self) -> Part:
+        """
+        Return what it says of its hosts when it has no alternatives.
+        """
+        own = (self.tasks_min, self.tasks_max, self.needs, self.flags, self.span, self.ptile)
+        return Part(*own, self.order, self.same)
 
     def alternatives(self) -> list[Branch]:
         """
         Return the alternatives; one, of one part, unless the job says otherwise.
         """
-        own = (self.tasks_min, self.tasks_max, self.needs, self.flags, self.span, self.ptile)
-        return self.branches or [Branch([Part(*own, self.order, self.same)])]
+        return self.branches or [Branch([self.own()])]
 
     def open_at(self, waited_us: int) -> list[Branch]:
         """
@@ -311,6 +318,8 @@ class Limit:
     groups: tuple[str, ...] | None = None
     projects: tuple[str, ...] | None = None
     each_project: bool = False
+    profiles: tuple[str, ...] | None = None
+    each_profile: bool = False
 
 
 @dataclass
@@ -336,6 +345,24 @@ class Project:
     groups: tuple[str, ...] = ()
     quotas: dict[str, int] = field(default_factory=dict)
     is_open: bool = True
+
+
+@dataclass
+class Profile:
+    """
+    Hold what jobs of an application have: a *default* where they say nothing, *fixed* values that
+    they can't say otherwise, and a requirement that is *select*ed beside their own.
+    """
+
+    resreq: Part | None = None
+    resreq_mark: str = "default"
+    tasks: tuple[int, int] | None = None
+    tasks_mark: str = "default"
+    run_limit_us: int | None = None
+    run_limit_mark: str = "default"
+    exits: Exits | None = None
+    exits_mark: str = "default"
+    is_rerunnable: bool = False
 
 
 @dataclass
@@ -371,6 +398,7 @@ class Model:
         self.user_slots: dict[str, int] = {}
         self.groups: dict[str, Group] = {}
         self.projects: dict[str, Project] = {}
+        self.profiles: dict[str, Profile] = {}
         self.jobs: dict[int, Job] = {}
         self.now_us = 0
         self.decisions: list[Decision] = []
@@ -451,11 +479,19 @@ class Model:
         is_open = window is None or self.is_within(window)
         return queue.is_active and is_open and self.is_run_open(name)
 
+    def wanted(self, job: Job) -> Ask:
+        """
+        Return what holds for a job, with what its profile makes of it.
+        """
+        from tests.model_profiles import wanted
+
+        return wanted(self, job.ask)
+
     def run_limit_of(self, job: Job) -> int | None:
         """
         Return how long a job may run: its own word goes before its queue's.
         """
-        own = job.ask.run_limit_us
+        own = self.wanted(job).run_limit_us
         return self.queues[job.queue].run_limit_us if own is None else own
 
     def has_run_us(self, job: Job) -> int:
@@ -512,12 +548,11 @@ class Model:
         """
         Change what a waiting job asks for; of a started one, what it takes on its hosts.
         """
-        if job.got is not None and job.ask.needs != ask.needs:
+        job.ask, was = ask, self.wanted(job).needs
+        needs = self.wanted(job).needs
+        if job.got is not None and needs != was:
             for host, tasks in job.got.tasks.items():
-                job.got.amounts[host] = {
-                    name: need.of(tasks, 1) for name, need in ask.needs.items()
-                }
-        job.ask = ask
+                job.got.amounts[host] = {name: need.of(tasks, 1) for name, need in needs.items()}
         if job.state == "PEND":
             job.holds = None
 
@@ -561,7 +596,7 @@ class Model:
             self.turn(job, "SSUSP")
         # A victim goes on by itself when what it gave back is free again.
         is_stopped = job.state == "SSUSP" or job.order == "suspend"
-        job.go_on_wanted = is_stopped and not (job.aside and job.stopped_for)
+        job.go_on_wanted = is_stopped and not job.stopped_for
 
     # -- what workers tell
 
@@ -658,7 +693,7 @@ class Model:
         """
         assert job.got is not None, job
         self.hear(self.hosts[job.got.first])
-        rules = job.ask.exits or self.queues[job.queue].exits or Exits()
+        rules = self.wanted(job).exits or self.queues[job.queue].exits or Exits()
         is_own_end = job.order != "kill"
         is_well = exit_code == 0 or exit_code in rules.success
         may_go_back = rules.most is None or job.times_back < rules.most
@@ -744,7 +779,7 @@ class Model:
                 continue
             if self.now_us < host.report_us + self.rules.grace_us:
                 continue
-            if job.ask.is_rerunnable and not job.is_unwanted:
+            if self.wanted(job).is_rerunnable and not job.is_unwanted:
                 self._requeue(job, "lost host")
             else:
                 self.decide("ended", job.name, "TERM_LOST_HOST")

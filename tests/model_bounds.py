@@ -41,6 +41,8 @@ class Bound:
     rank: int = 3
     counts_stopped: bool = True
     projects: tuple[str, ...] | None = None
+    profiles: tuple[str, ...] | None = None
+    each_profile: bool = False
     group: str = ""
     under: str = ""
     basis: str = "absolute"
@@ -74,6 +76,8 @@ class Bound:
             return None
         if self.projects is not None and project not in self.projects:
             return None
+        if self.profiles is not None and job.ask.profile not in self.profiles:
+            return None
         if self.under and not f"{project}/".startswith(f"{self.under}/"):
             return None
         if self.group and self.group not in groups_of_job(model, job):
@@ -83,6 +87,7 @@ class Bound:
             self.group * self.each_group,
             job.queue * self.each_queue,
             project * self.each_project,
+            job.ask.profile * self.each_profile,
         )
         return "/".join(filter(None, parts))
 
@@ -148,6 +153,7 @@ def bounds_of(model: Model) -> list[Bound]:
             bound.each_group, bound.each_project = True, limit.each_project
             bound.each_host, bound.counts_stopped = limit.each_host, limit.resource != "jobs"
             bound.basis = limit.basis
+            bound.profiles, bound.each_profile = limit.profiles, limit.each_profile
             found.append(bound)
     for queue in model.queues.values():
         found += _bounds_of_queue(queue, tuple(model.hosts))

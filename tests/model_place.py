@@ -24,6 +24,7 @@ from tests.model import (
 )
 from tests.model_bounds import Bound, bounds_of, least_of, right_lost, taken_of, tasks_of
 from tests.model_load import beyond_of, holds, unknown_of
+from tests.model_profiles import is_allowed, wanted
 
 # -------------------------------------------------------------------------------- what a job sees
 
@@ -317,6 +318,8 @@ def other_keepers(model: Model, job: Job) -> list[tuple[float, Reason]]:
     lost = right_lost(model, job)
     if lost is not None:
         found.append((-1, lost))
+    if not is_allowed(model, job.ask):
+        found.append((2.2, ("JOB_NOT_ALLOWED", "", "", "")))
     window = model.queues[job.queue].run_window
     if limit is not None and window is not None and model.is_run_open(job.queue):
         day_us = model.now_us // (MINUTE_US * DAY_MINUTES) * MINUTE_US * DAY_MINUTES
@@ -333,7 +336,7 @@ def would_never(model: Model, job: Job) -> bool:
     """
     Say whether even the empty cluster couldn't hold a job.
     """
-    if is_over(model, job.ask, job.queue):
+    if not is_allowed(model, job.ask) or is_over(model, job.ask, job.queue):
         return True
     return place(model, job, Sight(model, job, is_empty=True))[0] is None
 
@@ -343,7 +346,9 @@ def may_not_be(model: Model, ask: Ask, queue: str | None = None) -> bool:
     Say whether a request is refused: who makes it has no right to, or no bound could ever hold it.
     """
     trial = Job(0, ask, queue or ask.queue, 0)
-    return right_lost(model, trial) is not None or is_over(model, ask, queue)
+    if right_lost(model, trial) is not None or not is_allowed(model, ask):
+        return True
+    return is_over(model, ask, queue)
 
 
 def is_over(model: Model, ask: Ask, queue: str | None = None) -> bool:
@@ -351,9 +356,10 @@ def is_over(model: Model, ask: Ask, queue: str | None = None) -> bool:
     Say whether a bound of the whole job could never hold a request.
     """
     sight = Sight(model, Job(0, ask, queue or ask.queue, 0), is_empty=True)
+    branches = wanted(model, ask).alternatives()
     for bound in bounds_of(model):
         left = sight.left(bound) if bound.hosts is None else None
-        if left is not None and least_of(ask.alternatives(), bound.resource) > left:
+        if left is not None and least_of(branches, bound.resource) > left:
             return True
     return False
 
@@ -362,7 +368,7 @@ def open_branches(model: Model, job: Job) -> list[Branch]:
     """
     Return the alternatives of a job that are open by now.
     """
-    return job.ask.open_at(model.now_us - job.submit_us)
+    return model.wanted(job).open_at(model.now_us - job.submit_us)
 
 
 def place(model: Model, job: Job, sight: Sight) -> tuple[Grant | None, set[Reason]]:
@@ -370,7 +376,7 @@ def place(model: Model, job: Job, sight: Sight) -> tuple[Grant | None, set[Reaso
     Return what a job gets from the first of its alternatives that can be placed. Or every reason
     why it gets nothing.
     """
-    every, reasons = job.ask.alternatives(), set[Reason]()
+    every, reasons = model.wanted(job).alternatives(), set[Reason]()
     opened = every if sight.is_empty else open_branches(model, job)
     short = [] if sight.is_empty else short_bounds(model, job, sight)
     if short:
@@ -407,7 +413,7 @@ def short_bounds(
     """
     Return the bounds of the whole job that can't hold its least need, with their ranks.
     """
-    branches, tasks = open_branches(model, job), tasks_of(job.ask)
+    branches, tasks = open_branches(model, job), tasks_of(model.wanted(job))
     found: list[tuple[tuple[float, int, int, int], Reason]] = []
     for place, bound in enumerate(bounds_of(model)):
         left = sight.left(bound) if bound.hosts is None else None

@@ -77,7 +77,7 @@ def _search(model: Model, job: Job) -> tuple[list[Job], Grant] | None:
     # What bounds the job may be in use on any host.
     is_bound = any(each.owner_of(model, job) is not None for each in bounds_of(model))
     is_serial = all(
-        sum(part.tasks_max for part in each.parts) == 1 for each in job.ask.alternatives()
+        sum(part.tasks_max for part in each.parts) == 1 for each in model.wanted(job).alternatives()
     )
     if best is not None and is_serial and not is_bound:
         return best[1]

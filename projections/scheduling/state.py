@@ -326,9 +326,10 @@ class State(ShutHosts):
                 catalogue=self.catalogue,
             )
         except Refused:
+            # Not remembered: who asks checked must be refused each time.
             if is_checked:
                 raise
-            found = spec.requirement
+            return spec.requirement
         return memo.put(spec.requirement, found)
 
     def note_vocabulary(self) -> None:

@@ -135,8 +135,8 @@ def resume_requested(state: State, stamped: Stamped, event: JobResumeRequested) 
         return  # Nothing has stopped it yet, so there is nothing to go on with.
     if job.state is JobState.USUSP:
         move(state, job, JobState.SSUSP, stamped.time_us)
-    if job.is_aside and job.preemptor:
-        # It goes on when what it gave back is free again.
+    if job.preemptor:
+        # It goes on when what it gives back is free again, also if it hasn't stopped yet.
         job.suspend_why = SUSP_PREEMPT
         return
     job.resume_wanted = True

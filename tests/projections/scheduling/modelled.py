@@ -18,6 +18,7 @@ from domain.commands import (
     ConfigureWorker,
     DefineGroup,
     DefineLimit,
+    DefineProfile,
     DefineProject,
     DefineQueue,
     DefineResource,
@@ -62,10 +63,12 @@ from domain.jobs import ExitRules, HostChoice, JobSpec
 from domain.limits import Basis, LimitAmount, LimitSpec, Scope
 from domain.name_lists import NameList, parse_names
 from domain.preemption import OnPreempt, Preemption, PreemptPolicy
+from domain.profiles import ProfileSpec
 from domain.projects import ProjectSpec
 from domain.queues import QueueLimits, QueueSpec
 from domain.reasons import ReasonCode
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal, ValueType
+from domain.resreq.merge import Mark
 from domain.thresholds import LoadThreshold
 from domain.users import UserSpec
 from domain.windows import Windows, parse_windows
@@ -87,6 +90,7 @@ from tests.model import (
     Limit,
     Model,
     Part,
+    Profile,
     Project,
     Queue,
     Reason,
@@ -98,6 +102,7 @@ from tests.model_bounds import bounds_of, taken_of
 from tests.model_place import may_not_be
 from tests.replay.logs import ListLog
 
+IN_WORDS = (ReasonCode.ALTERNATIVE_WAITS, ReasonCode.JOB_NOT_ALLOWED)
 GRACE_US = 600 * SECOND_US
 
 
@@ -201,7 +206,8 @@ def spec_of(ask: Ask, *, is_held: bool = False) -> JobSpec:
         hold=is_held,
         dependency_text=condition_of(ask.depends),
         begin_us=ask.begin_us or None,
-        rerunnable=ask.is_rerunnable,
+        rerunnable=True if ask.is_rerunnable else None,
+        profile=ask.profile,
         hosts=tuple(
             HostChoice(host=name, preference=wish, is_first=name in ask.firsts)
             for name, wish in ask.hosts.items()
@@ -349,6 +355,7 @@ class Pair:
         spec = LimitSpec(
             groups=scope_of(limit.groups, is_each=True),
             projects=scope_of(limit.projects, is_each=limit.each_project),
+            profiles=scope_of(limit.profiles, is_each=limit.each_profile),
             users=scope_of(limit.users, is_each=limit.each_user),
             queues=scope_of(limit.queues, is_each=limit.each_queue),
             hosts=scope_of(limit.hosts, is_each=limit.each_host),
@@ -403,6 +410,27 @@ class Pair:
         )
         self.tell(DefineProject(project=path, spec=spec))
         self.model.projects[path] = project
+
+    def profile(self, name: str, profile: Profile) -> None:
+        """
+        Define an application profile, or define it otherwise.
+        """
+        words = "" if profile.resreq is None else _words_of(profile.resreq)
+        least, most = profile.tasks or (None, None)
+        spec = ProfileSpec(
+            resreq=(words,) if words else (),
+            resreq_mark=Mark(profile.resreq_mark),
+            tasks_min=least,
+            tasks_max=most,
+            tasks_mark=Mark(profile.tasks_mark),
+            run_limit_us=profile.run_limit_us,
+            run_limit_mark=Mark(profile.run_limit_mark),
+            exits=exits_of(profile.exits),
+            exits_mark=Mark(profile.exits_mark),
+            rerunnable=True if profile.is_rerunnable else None,
+        )
+        self.tell(DefineProfile(profile=name, spec=spec))
+        self.model.profiles[name] = profile
 
     def licence(self, name: str, total: int, *, is_released: bool) -> None:
         """
@@ -700,8 +728,8 @@ class Pair:
             ]
             at = f"@{reason.alternative}.{reason.member}"
             code = reason.code.value + at * bool(reason.alternative or reason.member)
-            # When an alternative opens is told in words.
-            detail = "" if reason.code is ReasonCode.ALTERNATIVE_WAITS else reason.detail
+            # When an alternative opens, and what isn't allowed, is told in words.
+            detail = "" if reason.code in IN_WORDS else reason.detail
             words = (code, reason.resource, detail)
             found.update((*words, host) for host in names or [""])
         return found

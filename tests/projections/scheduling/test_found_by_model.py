@@ -396,3 +396,26 @@ def test_a_compound_of_one_member_may_want_its_hosts_alike_too(scenario: Scenari
 
     assert "A dispatched: h2*1 h3*1" in scenario.session()
     assert {"A": "RUN", "B": "PEND"} == scenario.states()
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_a_victim_that_a_user_stopped_and_let_go_on_waits_for_its_preemptor(
+    high_and_low: Scenario, is_ordered: bool
+) -> None:
+    """
+    Also when both came before it had stopped: it went on at once, on what was held for another.
+    """
+    scenario = high_and_low
+    scenario.hosts("h1 slots=1")
+    running(scenario, "A queue=lo")
+    scenario.jobs("B queue=hi")
+    assert ["A"] == stops(scenario)
+    if not is_ordered:
+        scenario.suspended("A")
+    stop(scenario, "A")
+    go_on(scenario, "A")
+    if is_ordered:
+        scenario.suspended("A")
+    scenario.session()
+
+    assert {"A": "SSUSP", "B": "RUN"} == scenario.states()

@@ -45,6 +45,7 @@ from tests.model import (
     Limit,
     Need,
     Part,
+    Profile,
     Project,
     Queue,
     Rules,
@@ -73,6 +74,7 @@ QUEUES = {
 ANY = st.integers(0, 99)
 GROUPS = st.sampled_from(["g1", "g2"])
 PATHS = st.sampled_from(["/a", "/a/b", "/c"])
+PROFILE_NAMES = st.sampled_from(["p1", "p2"])
 USERS = st.sampled_from(["u1", "u2"])
 QUEUE_NAMES = st.sampled_from(sorted(QUEUES))
 HOSTS = st.builds(
@@ -167,7 +169,9 @@ AMOUNTS = st.one_of(
 SCOPES = st.sampled_from([None, None, ("some", False), ("some", True), ("all", True)])
 MOST_WAITING = 8
 THEMES = st.frozensets(
-    st.sampled_from(["bounds", "projects", "hosts", "times", "requests", "queues", "load"]),
+    st.sampled_from(
+        ["bounds", "projects", "hosts", "times", "requests", "queues", "load", "profiles"]
+    ),
     max_size=3,
 )
 """What a life is about: all that may happen in each would be a little of everything."""
@@ -197,6 +201,30 @@ THRESHOLDS = st.sampled_from(
         (Threshold(MEM, None, 90 * MB_MILLI), Threshold("r1m", 0, 1_200)),
         (Threshold("it", 2_000, 1_000),),
     ]
+)
+RESREQS = st.builds(
+    lambda needs, flags, span, order, same: Part(1, 1, needs, flags, *span, order, same),
+    NEEDS,
+    st.sampled_from([(), ("fast",)]),
+    SPANS,
+    ORDERS,
+    st.sampled_from(["rack", "", ""]),
+)
+SELECTS = st.just(Part(flags=("fast",)))
+MARKS = st.sampled_from(["default", "default", "fixed"])
+PROFILES = st.builds(
+    lambda resreq, tasks, **more: Profile(*resreq, *tasks, **more),
+    st.one_of(
+        st.just((None, "default")),
+        st.tuples(RESREQS, MARKS),
+        st.tuples(SELECTS, st.just("select")),
+    ),
+    st.tuples(st.sampled_from([None, None, (1, 1), (2, 2), (2, 3)]), MARKS),
+    run_limit_us=st.none() | TIMES,
+    run_limit_mark=MARKS,
+    exits=st.none() | EXITS,
+    exits_mark=MARKS,
+    is_rerunnable=SELDOM,
 )
 
 
@@ -376,12 +404,27 @@ class Twice(RuleBasedStateMachine):
         self.pair.submit(ask, is_held=False)
         self.session()
 
+    @about("profiles")
+    @rule(asks=st.lists(ASKS, min_size=1, max_size=3), name=PROFILE_NAMES)
+    def submit_with_profile(self, asks: list[Ask], name: str) -> None:
+        if name in self.pair.model.profiles:
+            self.submit_and_decide([replace(ask, profile=name) for ask in asks])
+
+    @about("profiles")
+    @rule(user=USERS, queue=QUEUE_NAMES, name=PROFILE_NAMES, run_limit=st.none() | TIMES)
+    def submit_by_profile_alone(
+        self, user: str, queue: str, name: str, run_limit: int | None
+    ) -> None:
+        if name in self.pair.model.profiles:
+            self.submit_and_decide([Ask(user, queue, run_limit_us=run_limit, profile=name)])
+
     @rule(pick=ANY, ask=ASKS)
     def modify(self, pick: int, ask: Ask) -> None:
         jobs = self.jobs("PEND", "PSUSP")
         if jobs:
             job = jobs[pick % len(jobs)]
-            self.pair.modify(job, replace(ask, user=job.ask.user, queue=job.ask.queue))
+            kept = {"user": job.ask.user, "queue": job.ask.queue, "profile": job.ask.profile}
+            self.pair.modify(job, replace(ask, **kept))
 
     @rule(pick=ANY, needs=HOST_NEEDS, run_limit=st.none() | TIMES)
     def modify_started(self, pick: int, needs: dict[str, Need], run_limit: int | None) -> None:
@@ -470,6 +513,11 @@ class Twice(RuleBasedStateMachine):
         queue = self.pair.model.queues[name]
         changed = replace(queue, on_preempt=way, by_run_time=by_run_time, wishes=wishes)
         self.pair.queue(replace(changed, exits=exits))
+
+    @about("profiles")
+    @rule(name=PROFILE_NAMES, profile=PROFILES)
+    def define_profile(self, name: str, profile: Profile) -> None:
+        self.pair.profile(name, profile)
 
     @about("bounds")
     @rule(user=USERS, slots=BOUNDS)

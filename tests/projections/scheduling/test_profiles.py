@@ -22,6 +22,7 @@ from domain.profiles import ProfileSpec
 from domain.resreq.merge import Mark, QueueResreq, ReservationRange
 from tests.builders import MB_MILLI, SECOND_US, some_settings
 from tests.projections.scheduling.policies import limit, profile, queue
+from tests.projections.scheduling.preempting import again
 from tests.projections.scheduling.test_limits import decided
 from tests.scenario import Scenario
 
@@ -211,6 +212,29 @@ def test_a_changed_profile_holds_for_waiting_jobs(scenario: Scenario) -> None:
     profile(scenario, "app", tasks_min=1, tasks_mark=Mark.FIXED)
 
     assert decided(scenario) == ["A pended: never: JOB_NOT_ALLOWED"]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "reason"),
+    [("rusage[mem=50]", "never: JOB_NOT_ALLOWED"), ("rusage[mem=10]", "slots short on h1")],
+)
+def test_a_requirement_that_is_fixed_later_is_none_for_jobs_that_have_another(
+    theirs: str, reason: str, scenario: Scenario
+) -> None:
+    """
+    It was asked once without a check and remembered as allowed; the job started with its own.
+    """
+    scenario.hosts("h1 slots=1 mem_mb=100")
+    profile(scenario, "app")
+    submit(scenario, "A", resreq=("rusage[mem=10]",))
+    scenario.session()
+    submit(scenario, "B", resreq=("rusage[mem=10]",))
+    profile(scenario, "app", resreq=(theirs,), resreq_mark=Mark.FIXED)
+    scenario.session()
+    assert reason == scenario.reasons("B")
+    scenario.core = again(scenario)
+
+    assert [] == scenario.session()
 
 
 # ------------------------------------------------------------------------------------------- queues

@@ -15,7 +15,7 @@ from domain.ids import job_stream, job_stream_of, split_job_id
 from projections.audit.privacy import EVERYTHING, Viewer, is_shown
 from projections.audit.reading import Reading, Row
 from projections.audit.told import Element, Line, Span, Story
-from projections.audit.wording import event_of, words
+from projections.audit.wording import DEFINED, event_of, words
 
 STATES = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN")
 HOST_STATES = ("ok", "locked", "closed", "unreachable", "left")
@@ -151,6 +151,8 @@ class Teller:
             "SELECT field, old, new FROM changes WHERE position = ? ORDER BY field",
             (row["position"],),
         )
+        if text == DEFINED and any(one["old"] is not None for one in changes):
+            text = "changed"
         return Line(
             row["position"],
             row["time_us"],

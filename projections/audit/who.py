@@ -5,12 +5,14 @@ Who did what: commands, also refused and denied ones, with what they changed, ol
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from domain.definition_texts import show_amount, show_value
+from domain.definition_texts import NONE, show_amount, show_value
 from domain.limits import LimitAmount
 from domain.thresholds import LoadThreshold
 from domain.windows import Window
+from projections.audit.fields import JOB, field_words, is_made
 from projections.audit.privacy import EVERYTHING, Viewer, is_shown
 from projections.audit.reading import Reading, Row
 from projections.audit.views import COMMANDS
@@ -116,17 +118,49 @@ def _value(text: str | None) -> object:
     return None if text is None else json.loads(text)
 
 
-def change_words(change: dict[str, object]) -> str:
+def told_changes(
+    changes: Iterable[Mapping[str, object]], kind: str, *, is_removal: bool = False
+) -> list[str]:
     """
-    Return a change in words: "priority: 30 -> 40", "users = all ~ann", "amounts = slots=6".
+    Return changes in words, those that tell people something: neither the empty fields of what is
+    new, nor what is worked out from another field, nor what a removed thing had.
+
+    Args:
+        changes: Of one event: field, old and new, as JSON values.
+        kind: Of what they are.
+        is_removal: Whether the thing is gone.
+    """
+    if is_removal:
+        return []
+    told = [one for one in changes if _tells(one, kind)]
+    is_new = kind != JOB and all(one["old"] is None for one in told)
+    return [change_words(one, kind, is_new=is_new) for one in told]
+
+
+def is_removal(command: str) -> bool:
+    """
+    Say whether a command, or the type code of an event, takes something away as a whole.
+    """
+    return command.startswith("remove ") or command.endswith(".removed")
+
+
+def _tells(change: Mapping[str, object], kind: str) -> bool:
+    if is_made(str(change["field"]), kind):
+        return False
+    return change["old"] is not None or change["new"] not in (None, "", False, [], {})
+
+
+def change_words(change: Mapping[str, object], kind: str = "", *, is_new: bool = True) -> str:
+    """
+    Return a change in words: "priority: 30 -> 40", or of what is new "users = all ~ann".
     """
     field = str(change["field"])
     for ending in LIST_ENDINGS:
         field = field.removesuffix(ending)
-    new = _shown(field, change["new"])
-    if change["old"] is None:
-        return f"{field} = {new}"
-    return f"{field}: {_shown(field, change['old'])} -> {new}"
+    new, called = _shown(field, change["new"]), field_words(field, kind)
+    if change["old"] is None and is_new:
+        return f"{called} = {new}"
+    return f"{called}: {_shown(field, change['old'])} -> {new}"
 
 
 def _shown(field: str, value: object) -> str:
@@ -137,6 +171,8 @@ def _shown(field: str, value: object) -> str:
         return value
     if isinstance(value, int):
         return show_value(field, value)
+    if value in (None, "", [], {}):
+        return NONE
     parts = [_part(one) for one in value] if isinstance(value, list) else []
     if not parts or None in parts:
         return json.dumps(value, ensure_ascii=False)

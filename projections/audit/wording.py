@@ -5,6 +5,7 @@ Each event as one sentence.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,6 +28,7 @@ from domain.units import (
     show_memory_rounded,
     show_milli,
 )
+from projections.audit.fields import JOB, field_words
 from projections.audit.fold_spec import reserved
 from projections.audit.times import moment
 
@@ -182,6 +184,8 @@ def _said(why: str) -> str:
 
 STILL_WANTED = ", still to start on the hosts that an operator named"
 
+DEFINED = "defined"
+
 # One line an event type; whatever is new in the vocabulary shows with its fields until it has one.
 _WORDS: dict[type[Event], Callable[[Any], str]] = {
     jobs.JobHeld: lambda _: "held",
@@ -294,7 +298,7 @@ def words(event: Event, host_name: HostName, *, is_private: bool = False) -> str
     if isinstance(event, jobs.JobStartPromised):
         return promise_words(event.reservation, host_name)
     if isinstance(event, refusals.CommandRefused):
-        asked = f"{event.command} {event.subject}"
+        asked = f"{command_words(event.command)} {event.subject}".rstrip()
         return f"refused: {asked}: {_broken(event, is_private=is_private)}"
     if isinstance(event, refusals.AccessDenied) and event.rule:
         asked = f"{event.action} {event.subject}"
@@ -305,14 +309,23 @@ def words(event: Event, host_name: HostName, *, is_private: bool = False) -> str
     return _generic(event)
 
 
+def command_words(name: str) -> str:
+    """
+    Return the name of a command's class as people say it: "modify job".
+    """
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
+
+
 def _broken(event: refusals.CommandRefused | refusals.AccessDenied, *, is_private: bool) -> str:
     given = f" (given: {event.value})" if event.value and not is_private else ""
-    return f"{event.field} {event.rule}{given}"
+    asked = event.command if isinstance(event, refusals.CommandRefused) else event.action
+    kind = JOB if command_words(asked).endswith(f" {JOB}") else ""
+    return f"{field_words(event.field, kind)} {event.rule}{given}"
 
 
 def _generic(event: Event) -> str:
     what = event.TYPE_CODE.partition(".")[2].replace("_", " ")
-    if what in ("defined", "removed"):
+    if what in (DEFINED, "removed"):
         return what
     fields = event.model_dump(mode="json", exclude_defaults=True)
     return what + (": " + json.dumps(fields, ensure_ascii=False) if fields else "")

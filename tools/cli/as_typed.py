@@ -6,12 +6,14 @@ by the field of a request that it became.
 from __future__ import annotations
 
 from functools import wraps
+from pathlib import Path
 from typing import Any, Final
 
 import click
 from click.core import ParameterSource
 
-from domain.errors import Refused
+from domain.errors import NotFound, Refused
+from tools.cli.groups import TYPED, Context
 
 # Fields of requests whose parameter of the command has another name.
 PARAMETERS: Final = {
@@ -38,18 +40,31 @@ PARAMETERS: Final = {
     "tasks_min": "tasks",
     "user_priority": "priority",
     "worker": "host",
+    "workload": "file",
 }
 
 # What lists those that may be named, by the rule of a refusal that names none of them.
 LISTS: Final = {
     "must name a job that is known": "xce jobs -a",
     "must name a queue that exists": "xce queues",
+    "must name a profile that exists": "xce definitions profile",
+    "must name jobs that exist": "xce jobs -a",
     "must name a worker that has joined": "xce hosts",
     "must name workers that have joined": "xce hosts",
     "must be a job, host, queue or other entity of this log":
         "xce jobs -a, xce hosts, xce queues. Of a log without a scheduler: "
         "xce audit export jobs --dir LOG",
 }  # fmt: skip
+
+# Fields that are named by a path, of which a command may take several.
+PLACES: Final = ("log", "workload")
+
+# What is advised where something that was to be read isn't there, by the field of the refusal.
+MISSING: Final = {
+    "log": "xce up makes a log, and so do xce simulate and xce replay branch with --log DIR.",
+    "workload": "Give a workload, a log's directory or a recording: xce simulate --help names what "
+    "is read.",
+}
 
 # Their values were made from what was typed, in a unit that nobody typed.
 MADE: Final = ("_us", "_kib")
@@ -70,12 +85,30 @@ def tell_as_typed(error: Refused) -> None:
     asks_cluster = any(one.name == "directory" for one in context.command.params)
     if asks_cluster and error.hint is None and error.rule in LISTS:
         error.hint = f"List them: {LISTS[error.rule]}."
+    if error.hint is None and isinstance(error, NotFound):
+        error.hint = MISSING.get(error.field)
+    if error.field in PLACES and (named := _of_place(context, str(error.value))) is not None:
+        _rename(error, named, error.value)
+        return
     for name in _parameters_of(error.field):
         found = [one for one in context.command.params if _is_called(one, name)]
         given = [one for one in found if _is_given(context, one)]
         if given:
             _rename(error, given[0], context.params.get(given[0].name or ""))
             return
+
+
+def _of_place(context: click.Context, place: str) -> click.Parameter | None:
+    """
+    Return the parameter that named a directory or a file, None when none did.
+    """
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if not isinstance(value, Path) or not _is_given(context, parameter):
+            continue
+        if place in (str(value), str(value.absolute()), str(value.resolve())):
+            return parameter
+    return None
 
 
 def _parameters_of(field: str) -> list[str]:
@@ -115,13 +148,30 @@ def _shown(parameter: click.Parameter) -> str:
     if isinstance(parameter, click.Argument):
         shown = (parameter.metavar or "").strip("[]-. ")
         return shown if shown and "|" not in shown else (parameter.name or "").upper()
-    return max(parameter.opts, key=len)
+    return _typed(parameter) or max(parameter.opts, key=len)
+
+
+def _typed(parameter: click.Parameter) -> str:
+    """
+    Return which of an option's names was typed, "" when none was.
+    """
+    context = click.get_current_context(silent=True)
+    words: tuple[str, ...] = () if context is None else context.meta.get(TYPED, ())
+    longest_first = sorted(parameter.opts, key=len, reverse=True)
+    for word in words[: words.index("--")] if "--" in words else words:
+        for name in longest_first:
+            is_short = not name.startswith("--") and word.startswith(name)
+            if word == name or word.startswith(f"{name}=") or is_short:
+                return name
+    return ""
 
 
 def telling(command: click.Command) -> click.Command:
     """
-    Return a command, with those below it, that tells refusals as they were typed.
+    Return a command, with those below it, that tells refusals as they were typed, and whose help
+    ends its lines where the terminal does.
     """
+    command.context_class = Context
     if isinstance(command, click.Group):
         for inner in command.commands.values():
             telling(inner)

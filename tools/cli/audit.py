@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from domain.errors import Corrupt, NotFound, Refused, StoreUnavailable, XceError
+from tools.cli.groups import Commands
 from tools.cli.options import dir_option, json_option
 from tools.cli.output import counted, note, say, say_json
 from tools.cli.temporary import temporary_directory
@@ -29,6 +30,7 @@ LOOK_S = 0.05
 
 
 @click.group(
+    cls=Commands,
     epilog="""
 \b
 Examples:
@@ -36,8 +38,11 @@ Examples:
   xce audit sql "SELECT queue, count(*) FROM jobs GROUP BY queue"
   xce audit report report.html
 Stories: xce history. Why a job waits or waited: xce why.
---dir takes a cluster's directory or a log's own. Every question first brings the tables up to the
-log, also while a scheduler writes it; nothing here ever makes the scheduler wait.
+--dir takes a cluster's directory or a log's own. The tables are SQLite files: audit.db and what it
+points at, in a cluster's directory, or run1.audit.db beside the log run1. They hold nothing that
+the log doesn't: xce audit rebuild makes them anew.
+Every question first brings the tables up to the log, also while a scheduler writes it; nothing here
+ever makes the scheduler wait.
 """
 )
 def audit_group() -> None:

@@ -22,7 +22,6 @@ from tools.cli.audit_asking import (
     to_option,
     viewer_of,
 )
-from tools.cli.history import is_worth_a_line
 from tools.cli.options import dir_option, json_option, jsonl_option
 from tools.cli.output import escape, say, say_json, table
 
@@ -49,6 +48,7 @@ Submissions are told only with --all, --user or --about. Exit status 0 also when
 @click.option("--all", "everything", is_flag=True, help="Submissions too.")
 @click.option(
     "--limit",
+    metavar="N",
     type=click.IntRange(min=1),
     default=1000,
     show_default=True,
@@ -102,16 +102,17 @@ def who(  # noqa: PLR0913 - each is an option of the command
 
 
 def _show_commands(found: list[dict[str, Any]]) -> None:
-    from projections.audit.who import change_words
+    from projections.audit.fields import field_words
+    from projections.audit.who import is_removal, told_changes
 
     rows = []
     for one in found:
         about = " ".join(filter(None, (one["object_kind"], one["object"])))
-        told = "; ".join(
-            change_words(change) for change in filter(is_worth_a_line, one["changes"])
-        )
+        gone = is_removal(one["command"])
+        told = "; ".join(told_changes(one["changes"], one["object_kind"], is_removal=gone))
         if one["outcome"] != "done":
-            told = f"{one['field']} {one['rule']}".strip() + (
+            kind = "job" if one["command"].endswith(" job") else ""
+            told = f"{field_words(one['field'], kind)} {one['rule']}".strip() + (
                 f" (given: {one['value']})" if one["value"] else ""
             )
         rows.append(

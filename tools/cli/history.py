@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -23,7 +22,7 @@ from tools.cli.audit_asking import (
 )
 from tools.cli.client import Client, Json, segment
 from tools.cli.options import dir_option, json_option
-from tools.cli.output import counted, say, say_json, show_duration, table
+from tools.cli.output import counted, say, say_hanging, say_json, show_duration, table
 
 ELEMENTS_SHOWN = 50
 
@@ -120,7 +119,7 @@ def _show(told: Json) -> None:
     say(f"{kind.capitalize()} {told['name']}".rstrip())
     wide = len(str(told["position"])) + 1
     for line in told["events"]:
-        _show_line(line, wide)
+        _show_line(line, wide, "job" if kind == "array" else kind)
     if told.get("elements"):
         _show_elements(told["elements"])
     if told["in_state_us"]:
@@ -128,15 +127,16 @@ def _show(told: Json) -> None:
     say(f"Told from {_period(told)}, position {told['position']:,} of the log.")
 
 
-def _show_line(line: Json, wide: int) -> None:
+def _show_line(line: Json, wide: int, kind: str) -> None:
     from projections.audit.times import moment
+    from projections.audit.who import is_removal, told_changes
 
     by = f" by {line['actor']}" if line["actor"] else ""
-    say(f"{'#' + str(line['position']):>{wide}}  {moment(line['time_us'])}{by}: {line['text']}")
-    for change in filter(is_worth_a_line, line["changes"]):
-        from projections.audit.who import change_words
-
-        say(f"{'':{wide}}    {change_words(change)}")
+    number = f"{'#' + str(line['position']):>{wide}}"
+    say_hanging(f"{number}  {moment(line['time_us'])}{by}: {line['text']}", wide + 2)
+    gone = is_removal(line["type_code"])
+    for words in told_changes(line["changes"], kind, is_removal=gone):
+        say_hanging(f"{'':{wide}}    {words}", wide + 4)
 
 
 def _show_elements(elements: list[Json]) -> None:
@@ -158,13 +158,6 @@ def _show_times(in_state_us: dict[str, int], kind: str) -> None:
     heads = [*in_state_us, "TOTAL"]
     shown = [*map(show_duration, in_state_us.values()), show_duration(sum(in_state_us.values()))]
     table(heads, [shown], numbers=" ".join(heads))
-
-
-def is_worth_a_line(change: dict[str, Any]) -> bool:
-    """
-    Say whether a change tells people something: a new thing's empty fields don't.
-    """
-    return change["old"] is not None or change["new"] not in (None, "", False, [], {})
 
 
 def _period(told: Json) -> str:

@@ -11,7 +11,8 @@ import click
 
 from domain.errors import NotFound
 from tools.cli.client import Client, Json, segment
-from tools.cli.options import ByName, columns_option, dir_option, json_option, watch_option
+from tools.cli.groups import ByName, meant
+from tools.cli.options import columns_option, dir_option, json_option, watch_option
 from tools.cli.output import (
     chosen,
     counted,
@@ -105,8 +106,9 @@ def show(directory: Path, name: str, *, as_json: bool) -> None:
     found = client.get("/v1/hosts")["hosts"]
     row = next((each for each in found if each["host"] == name), None)
     if row is None:
-        known = ", ".join(each["host"] for each in found[:20]) or "none yet"
-        raise NotFound("host", f"must be one of {known}, or a subcommand", name)
+        names = [each["host"] for each in found]
+        rule = f"must be one of {', '.join(names[:20]) or 'none yet'}, or a subcommand"
+        raise NotFound("host", rule, name, meant(name, [*names, *hosts.commands]).strip() or None)
     defined = read_definitions(client)
     if as_json:
         settings = defined.one("host", name)

@@ -108,12 +108,13 @@ what it waits for.
 """)
 @click.argument("job_ids", nargs=-1, metavar="[JOB...]")
 @click.option("-a", "--all", "everything", is_flag=True, help="Also those that have ended.")
-@click.option("-s", "--state", type=click.Choice(STATES, case_sensitive=False),
-              help="In this state.")
-@click.option("-q", "--queue", help="Of this queue.")
-@click.option("-u", "--user", help="Of this user.")
-@click.option("-m", "--host", help="With tasks on this host.")
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many, the newest.")
+@click.option("-s", "--state", type=click.Choice(STATES, case_sensitive=False), metavar="STATE",
+              help=f"In this state: {', '.join(STATES)}.")
+@click.option("-q", "--queue", metavar="QUEUE", help="Of this queue.")
+@click.option("-u", "--user", metavar="USER", help="Of this user.")
+@click.option("-m", "--host", metavar="HOST", help="With tasks on this host.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1),
+              help="At most so many, the newest.")
 @columns_option
 @watch_option
 @dir_option

@@ -14,6 +14,7 @@ from store.log import EventLog
 from store.snapshot_files import read_header
 from store.snapshots import Entry, entries_of
 from store.verify import VerifyReport, verify
+from tools.cli.groups import Commands
 from tools.cli.log_files import COMMANDS
 from tools.cli.log_places import snapshot_directory
 from tools.cli.log_snapshots import COMMANDS as SNAPSHOT_COMMANDS
@@ -25,6 +26,7 @@ LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
 
 
 @click.group(
+    cls=Commands,
     epilog="""
 \b
 Examples:
@@ -42,6 +44,7 @@ def log_group() -> None:
 
 
 @click.group(
+    cls=Commands,
     epilog="""
 \b
 Example:

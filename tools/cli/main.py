@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 from domain.errors import InvariantBroken, XceError
 from domain.texts import NotUnderstood
 from tools.cli.as_typed import telling
+from tools.cli.groups import TYPED, Commands, Context
 
 FAULT = 70
 INTERRUPTED = 130
@@ -71,10 +72,19 @@ COMMANDS = {
 }
 
 
-class Lazy(click.Group):
+class Lazy(Commands):
     """
     Import a subcommand only when it is called.
     """
+
+    context_class = Context
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """
+        Keep the words as they were typed, for errors that name an option.
+        """
+        ctx.meta[TYPED] = tuple(args)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own shape
         """
@@ -134,8 +144,9 @@ Try it out in two terminals:
   xce submit -- sleep 10
   xce jobs
 Every command explains itself: xce COMMAND --help. Which cluster is meant says --dir or the variable
-XCE_DIR. Completion for bash: eval "$(_XCE_COMPLETE=bash_source xce)"; also zsh and fish, each with
-its own word before _source.
+XCE_DIR.
+Completion for bash; also zsh and fish, each with its own word before _source:
+  eval "$(_XCE_COMPLETE=bash_source xce)"
 Exit status: 0 fine, 1 a difference or not found, 2 refused or wrong usage, 3 unavailable,
 4 corrupt.
 """)

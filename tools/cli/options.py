@@ -56,22 +56,6 @@ def _given_before(ctx: click.Context, param: click.Parameter, value: Given) -> G
     return given
 
 
-class ByName(click.Group):
-    """
-    Take the name of a thing where a subcommand may stand: then that thing is shown.
-    """
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """
-        Return the subcommand, ``show`` for what is the name of none.
-        """
-        if args[0].startswith("-") or self.get_command(ctx, args[0]) is not None:
-            return super().resolve_command(ctx, args)
-        return super().resolve_command(ctx, ["show", *args])
-
-
 def dir_option(command: Command) -> Command:
     """
     Add --dir, which names the cluster.

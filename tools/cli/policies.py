@@ -54,6 +54,7 @@ Examples:
   xce define queue night priority=5 thresholds="it=10/1" on_load=requeue
   xce define resource licence scope=shared is_consumable=true totals='[{"total_milli": 5000}]'
   xce define cluster picker=easy preemption.relation=either     # there is only one: it isn't named
+KIND is queue, resource, user, group, project, limit, profile, host or cluster.
 A new queue must have a priority, a new limit at least one amount (slots=8); all else has a default.
 Beyond the first bound of a threshold nothing starts, beyond the second running jobs are stopped.
 What is defined already is changed only in the fields that are said; --new begins afresh.
@@ -63,8 +64,8 @@ xce define KIND --help names the fields of a kind; xce definitions shows what is
 @click.option("--new", "is_new", is_flag=True, help="Begin afresh, whatever is defined now.")
 @dir_option
 @json_option
-@click.argument("kind", type=click.Choice(DEFINED))
-@click.argument("name")
+@click.argument("kind", metavar="KIND", type=click.Choice(DEFINED))
+@click.argument("name", metavar="NAME")
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
 def define(
     directory: Path, kind: str, name: str, fields: tuple[str, ...], *, is_new: bool, as_json: bool
@@ -161,8 +162,8 @@ Examples:
 )
 @dir_option
 @json_option
-@click.argument("kind", type=click.Choice(REMOVED))
-@click.argument("name")
+@click.argument("kind", metavar="KIND", type=click.Choice(REMOVED))
+@click.argument("name", metavar="NAME")
 def remove(directory: Path, kind: str, name: str, *, as_json: bool) -> None:
     """
     Remove a queue, user, group, project, limit or profile.

@@ -11,7 +11,8 @@ import click
 
 from domain.errors import NotFound
 from tools.cli.client import Client, Json, segment
-from tools.cli.options import ByName, columns_option, dir_option, json_option, watch_option
+from tools.cli.groups import ByName, meant
+from tools.cli.options import columns_option, dir_option, json_option, watch_option
 from tools.cli.output import chosen, say, say_json, table, watch
 
 HEADS = ("QUEUE", "PRIORITY", "STATUS", "PICKER", "JOBS", "PEND", "RUN", "DESCRIPTION")
@@ -89,8 +90,9 @@ def show(directory: Path, name: str, *, as_json: bool) -> None:
     found = client.get("/v1/queues")["queues"]
     row = next((each for each in found if each["queue"] == name), None)
     if row is None:
-        known = ", ".join(each["queue"] for each in found)
-        raise NotFound("queue", f"must be one of {known}, or a subcommand", name)
+        names = [each["queue"] for each in found]
+        rule = f"must be one of {', '.join(names)}, or a subcommand"
+        raise NotFound("queue", rule, name, meant(name, [*names, *queues.commands]).strip() or None)
     show_queue(client, row, name, as_json=as_json)
 
 

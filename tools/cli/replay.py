@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tools.cli import replay_branch, replay_debug, replay_state, replay_sweep
+from tools.cli.groups import Commands
 from tools.cli.options import json_option
 from tools.cli.output import counted, say, say_json
 
@@ -25,7 +26,7 @@ SHOWN_MAX = 10
 DIFFERENT = 1
 
 
-@click.group(epilog="""
+@click.group(cls=Commands, epilog="""
 \b
 Examples:
   xce replay verify ~/.local/state/xce

@@ -10,18 +10,19 @@ from typing import Any
 import click
 
 from tools.cli.client import Client
+from tools.cli.groups import Commands
 from tools.cli.options import dir_option, examples, json_option
 from tools.cli.output import counted, say, say_json
 
 
-@click.group(epilog=examples("xce scheduler record start evening.jsonl"))
+@click.group(cls=Commands, epilog=examples("xce scheduler record start evening.jsonl"))
 def scheduler() -> None:
     """
     Do something with the running scheduler itself.
     """
 
 
-@scheduler.group(epilog=examples(
+@scheduler.group(cls=Commands, epilog=examples(
     "xce scheduler record start evening.jsonl --states-every 10000",
     "xce scheduler record status",
     "xce scheduler record stop",

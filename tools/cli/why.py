@@ -50,7 +50,7 @@ what the hosts have.
     help="Of the trace: outcomes and counts, or everything.  [default: full]",
 )
 @click.option(
-    "--lines", "lines_max", type=click.IntRange(1, 1_000_000), default=None,
+    "--lines", "lines_max", metavar="N", type=click.IntRange(1, 1_000_000), default=None,
     help="The most lines of a trace.  [default: 1000]",
 )
 @dir_option

@@ -120,7 +120,8 @@ def modify(state: State, command: ModifyJob, actor: str) -> NewEvents:
     if job.state in LIVE:
         fixed = [name for name in changed if name not in _changeable(state, job, new)]
         if fixed:
-            raise Refused(fixed[0], "can't be changed once the job has started", job.job_id)
+            rule = "can't be changed once the job has started"
+            raise Refused(fixed[0], rule, None, f"xce requeue {job.job_id} puts it back first.")
         _check_hosts_have(state, job, new)
     check_spec(state, new)
     if "user_priority" in changed:

@@ -24,7 +24,7 @@ from domain.queues import QueueSpec
 from domain.thresholds import parse_thresholds
 from domain.windows import parse_windows
 from projections.audit.reading import Reading
-from projections.audit.who import Question, change_words, commands
+from projections.audit.who import Question, change_words, commands, is_removal, told_changes
 from tests.projections.audit.logs import a_cluster
 from tests.projections.audit.making import made
 
@@ -161,6 +161,31 @@ def test_a_definition_is_told_as_it_was_written(tmp_path: Path, spec: Value, wor
         found = commands(opened, Question(user="zoe"))[0]["changes"]
 
     assert words in [change_words(one) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "words"),
+    [
+        ("job", [("run_limit_us", None, 5_400_000_000)], ["run limit (-W): none -> 1h30m"]),
+        ("job", [("resreq", [], ["rusage[mem=5]"])], ["requirement (-R): none -> rusage[mem=5]"]),
+        ("job", [("needs", [], [{"resource": "mem"}]), ("requirement.x", 1, 2)], []),
+        ("queue", [("hosts", None, "h1")], ["hosts = h1"]),
+        ("queue", [("hosts", None, "h1"), ("priority", 30, 40)],
+         ["hosts: none -> h1", "priority: 30 -> 40"]),
+        ("queue", [("run_limit_max_us", 90, None)], ["run_limit_max_us: 90us -> none"]),
+        ("queue", [("picker", None, "")], []),
+    ],
+)  # fmt: skip
+def test_changes_are_told_in_the_words_that_make_them(
+    kind: str, changes: list[tuple[str, object, object]], words: list[str]
+) -> None:
+    """
+    Options of jobs, fields of definitions; what is worked out from others isn't told.
+    """
+    told = [dict(zip(("field", "old", "new"), one, strict=True)) for one in changes]
+
+    assert words == told_changes(told, kind)
+    assert [] == told_changes(told, kind, is_removal=is_removal(f"remove {kind}"))
 
 
 def test_by_positions(reading: Reading) -> None:

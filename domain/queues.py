@@ -101,7 +101,8 @@ class QueueSpec(Value):
         new_job_delay_us: So long after its submission no job is considered (LSF's
             NEW_JOB_SCHED_DELAY).
         on_window: What becomes of its running jobs when its run windows close.
-        on_load: What becomes of them where the load of a host is too much.
+        on_load: What becomes of them where the load of a host is too much; from each host one is
+            put back once, then it is suspended there.
         stop_condition: A select of hosts where its running jobs are stopped, as written (LSF's
             STOP_COND), "" for none.
         resume_condition: A select of hosts where they go on, instead of ``thresholds``.

@@ -175,8 +175,9 @@ class Job:
     ``aside``: it has stopped and given back what stopped jobs give back. ``stopped_for`` is the job
     that it was stopped for; ``spared`` are those for which it isn't stopped again. ``holds`` is
     what is held for this job while its victims stop. ``run_us`` is how long it has run before it
-    came into the state it is in; ``avoids`` are hosts where it failed. ``number`` counts
-    submissions in steps of a hundred, and the elements of an array between.
+    came into the state it is in; ``avoids`` are hosts where it failed, ``eased`` those that it had
+    when it was put back for their load. ``number`` counts submissions in steps of a hundred, and
+    the elements of an array between.
     """
 
     number: int
@@ -209,6 +210,7 @@ class Job:
     submit_us: int = 0
     by_window: bool = False
     by_load: bool = False
+    eased: list[str] = field(default_factory=list)
     index: int = 0
     most_at_once: int | None = None
     reasons: frozenset[Reason] = frozenset()

@@ -100,7 +100,7 @@ def _lets_go_on(queue: Queue, host: Host) -> bool:
 def stop_by_load(model: Model) -> None:
     """
     Stop one job for each report of a host under too much load: of the lowest queue the one that was
-    started last.
+    started last. A host that it was put back from before it isn't put back from again.
     """
     for host in model.hosts.values():
         running = [
@@ -117,10 +117,13 @@ def stop_by_load(model: Model) -> None:
         )
         for name in job.got.tasks if job.got else ():
             model.hosts[name].answered_us = model.now_us
-        way = model.queues[job.queue].on_load
+        way, hosts = model.queues[job.queue].on_load, list(job.got.tasks) if job.got else []
+        if way == "requeue" and set(hosts) & set(job.eased):
+            way = "suspend"
         if way == "suspend":
             model.decide("suspend", job.name, "")
             job.order, job.by_load = "suspend", True
         else:
             model.order_kill(job, "TERM_LOAD")
-            job.back_why = "load" if way == "requeue" else job.back_why
+            if way == "requeue":
+                job.back_why, job.eased = "load", [*job.eased, *hosts]

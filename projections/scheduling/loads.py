@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from domain.job_states import JobState
+from domain.preemption import OnPreempt
 from domain.resreq.syntax import Requirement
 from domain.thresholds import LoadThreshold
 from projections.scheduling.placement.stopping import is_stopping
@@ -70,6 +71,16 @@ class Loads:
             if job.stream not in stopped:
                 stopped.add(job.stream)
                 yield job, why
+
+    def way_to_stop(self, job: JobRecord) -> OnPreempt:
+        """
+        Return what becomes of a job where the load is too much: what its queue says, but that it is
+        put back from each host once. The next time it is suspended there: a load that it brings
+        about itself would fall when it is put back, and it would begin anew for ever.
+        """
+        on_load = self._state.queue_of(job).spec.on_load
+        was_here = any(worker.number in job.eased_hosts for worker in self._hosts_of(job))
+        return OnPreempt.SUSPEND if was_here and on_load is OnPreempt.REQUEUE else on_load
 
     def may_go_on(self, job: JobRecord) -> bool:
         """

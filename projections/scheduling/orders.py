@@ -237,7 +237,7 @@ class Orders:
             self._look_at(job)
         if self._state.pressed or self._state.has_stop_conditions:
             for job, why in list(self._loads.to_stop()):
-                self._stop(job, why, TERM_LOAD, self._state.queue_of(job).spec.on_load)
+                self._stop(job, why, TERM_LOAD, self._loads.way_to_stop(job))
         self._state.demands = {
             stream: job
             for stream, job in self._state.demands.items()

@@ -79,7 +79,8 @@ class JobRecord:
     pending; ``exit_requeues`` counts how often its exit value was why, of all ``requeues``.
     ``stop_actor`` is who stopped it, None when nobody did. ``fresh`` is the reason code of a job
     that hasn't been considered since it came in or was changed. ``excluded_hosts`` are those where
-    it failed, until the scheduler starts anew or its hold is lifted.
+    it failed, until the scheduler starts anew or its hold is lifted; ``eased_hosts`` those that it
+    had when it was put back for their load.
 
     ``is_aside`` says that it has stopped and given back what stopped jobs give back. A victim of
     preemption: ``preemptor`` is the id of the job that it was stopped for, until it goes on;
@@ -164,6 +165,7 @@ class JobRecord:
     forced_on: tuple[HostTasks, ...] = ()
     is_forced: bool = False
     tells_never: bool = False
+    eased_hosts: tuple[int, ...] = ()
 
     @property
     def position(self) -> tuple[int, ...]:

@@ -324,6 +324,9 @@ def kill_ordered(state: State, stamped: Stamped, event: JobKillOrdered) -> None:
         state.kills.pop(stamped.stream, None)
     if event.why == TERM_LOAD:
         note_eased(state, job, stamped.time_us)
+        if event.requeue and job.allocation is not None:
+            hosts = {number for number, _, _ in job.allocation.shares()}
+            job.eased_hosts = tuple(sorted(hosts.union(job.eased_hosts)))
     if event.requeue:
         job.requeue_why = REQUEUED_FOR.get(event.why, "preempted")
     if event.preemptor:

@@ -133,3 +133,59 @@ def test_a_condition_is_what_its_text_says_alone(scenario: Scenario) -> None:
 
     spec = scenario.state.stored.queues["polite"].spec
     assert (None, None) == (spec.stop_when, spec.resume_when)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_load_that_a_job_brings_about_itself_puts_it_back_once(*, plain: bool) -> None:
+    """
+    Else it would begin anew at every other report, for ever: there it is suspended the next time,
+    goes on when the load has fallen, and so comes to its end.
+    """
+    scenario = Scenario(plain=plain)
+    queue(scenario, "polite", stop_condition="r1m > 2", on_load=OnPreempt.REQUEUE)
+    loaded(scenario, "h1")
+    report(scenario, "h1", r1m=0)
+    running(scenario, "A queue=polite")
+    report(scenario, "h1", r1m=3_000)
+    assert ["A kill ordered on h1: TERM_LOAD"] == scenario.session()
+    scenario.finish("A")
+    assert ["A requeued: load", "A pended: HOST_STOP_COND on h1"] == scenario.session()
+    report(scenario, "h1", r1m=0)
+    assert ["A dispatched: h1*1"] == scenario.session()
+    scenario.start("A")
+
+    report(scenario, "h1", r1m=3_000)
+
+    assert ["A stop ordered on h1: SUSP_QUE_STOP_COND"] == scenario.session()
+    scenario.suspended("A")
+    report(scenario, "h1", r1m=0)
+    assert ["A resume ordered on h1"] == scenario.session()
+    scenario.resumed("A")
+    loaded(scenario, "h2")
+    report(scenario, "h2", r1m=0)
+    scenario.finish("A")
+    assert [] == scenario.session()
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_it_is_put_back_from_each_host(*, plain: bool) -> None:
+    """
+    That is what its queue asks for: it may find one with less load.
+    """
+    scenario = Scenario(plain=plain)
+    queue(scenario, "polite", stop_condition="r1m > 2", on_load=OnPreempt.REQUEUE)
+    loaded(scenario, "h1", "h2")
+    for host in ("h1", "h2"):
+        report(scenario, host, r1m=0)
+    running(scenario, "A queue=polite")
+    report(scenario, "h1", r1m=3_000)
+    scenario.session()
+    scenario.finish("A")
+    assert "A dispatched: h2*1" in scenario.session()
+    scenario.core = again(scenario)
+    scenario.start("A")
+
+    report(scenario, "h2", r1m=3_000)
+
+    assert ["A kill ordered on h2: TERM_LOAD"] == scenario.session()
+    assert (0, 1) == scenario.job("A").eased_hosts

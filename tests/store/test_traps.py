@@ -32,7 +32,7 @@ from store.compression import compress, decompress
 from store.dictionaries import current
 from store.embedded import preflight
 from store.embedded.environment import Environment, acquire
-from store.embedded.frames import STATE_MAX
+from store.embedded.frames import EVENTS_MAX, STATE_MAX
 from store.embedded.index import append_rows
 from store.embedded.kept import kept
 from store.embedded.layout import ID_BYTES_MAX, number_bytes
@@ -233,6 +233,76 @@ def test_a_commit_of_more_pages_than_the_engine_keeps_is_taken() -> None:
                 assert PAGES_KEPT + 100 == transaction.stat(database)["entries"]
         finally:
             environment.release()
+
+
+HELD = PAGES_KEPT - 600
+"""So many pages of two values each, and those above them, are just below what the engine keeps."""
+
+
+@pytest.mark.slow
+def test_a_transaction_whose_cursors_hold_all_pages_is_refused_and_the_next_one_is_taken() -> None:
+    """
+    Changed pages at which a cursor stands can't be written out early: that is when the engine says
+    MDB_TXN_FULL. Nothing of the transaction is kept, and the log serves on.
+    """
+    value, turns = bytes(1800), iter(range(2 * HELD, 3 * HELD))
+    cursors = []
+
+    def hold(transaction: lmdb.Transaction, number: int) -> None:
+        cursors.append(transaction.cursor(database))
+        cursors[-1].set_key(number_bytes(number))
+
+    def hold_all(transaction: lmdb.Transaction) -> None:
+        for number in range(2 * HELD):
+            transaction.put(number_bytes(number), value, db=database, append=True)
+        for number in range(0, 2 * HELD, 2):
+            hold(transaction, number)
+        for number in turns:
+            transaction.put(number_bytes(number), value, db=database, append=True)
+            hold(transaction, number)
+
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+        environment = acquire(Settings(Path(place), durability="none"))
+        try:
+            database = environment.database(b"many")
+            with pytest.raises(OperationalError, match="MDB_TXN_FULL"):
+                environment.write(hold_all)
+            assert next(turns) < 2 * HELD + 1200
+            cursors.clear()
+            environment.write(lambda transaction: transaction.put(b"k", b"v", db=database))
+            with environment.read() as transaction:
+                assert 1 == transaction.stat(database)["entries"]
+        finally:
+            environment.release()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3 * EVENTS_MAX])
+def test_no_commit_has_more_than_a_few_cursors(tmp_path: Path, count: int) -> None:
+    """
+    So no commit can hold more pages than the engine keeps, however large it is.
+    """
+    opened: list[str] = []
+
+    def note(_frame: object, event: str, called: object) -> None:
+        if event == "c_call" and getattr(called, "__qualname__", "") == "Transaction.cursor":
+            opened.append(event)
+
+    rows = [(f"job:{number:010d}", 1, "t", b"x" * 40) for number in range(count)]
+    again = [(stream, 2, topic, state) for stream, _, topic, state in rows]
+    environment = acquire(Settings(tmp_path, durability="none"))
+    try:
+        recorder = EmbeddedApplicationRecorder(environment)
+        for commit in (rows, again):
+            opened.clear()
+            sys.setprofile(note)
+            try:
+                recorder.insert_rows(commit)
+            finally:
+                sys.setprofile(None)
+            assert len(opened) <= 4
+        assert opened
+    finally:
+        environment.release()
 
 
 FAMILIES = [

@@ -122,7 +122,7 @@ def test_history_of_a_queue_shows_old_and_new(xce) -> None:
     """
     _, output, _ = xce("history", "normal")
 
-    assert "by zoe: defined" in output
+    assert "by zoe: changed" in output
     assert "priority: 30 -> 40" in output
 
 

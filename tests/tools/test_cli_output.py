@@ -17,6 +17,7 @@ from contextlib import suppress
 import pytest
 
 from domain.errors import Refused
+from domain.units import parse_time_us
 from tools.cli import output
 
 
@@ -194,3 +195,26 @@ def test_a_moment_of_a_list_is_as_short_as_it_can_be():
     assert "11-29 12:00" == output.show_moment(now_us - 24 * hour_us, now_us)
     assert "2025-11-30" == output.show_moment(now_us - 365 * 24 * hour_us, now_us)
     assert "-" == output.show_moment(None, now_us)
+
+
+@pytest.mark.parametrize(
+    ("zone", "shown"),
+    [
+        ("UTC", "2026-11-30T12:00:00Z"),
+        ("CET-1", "2026-11-30T13:00:00+01:00"),
+        ("NST+3:30", "2026-11-30T08:30:00-03:30"),
+    ],
+)
+def test_a_moment_is_shown_as_it_can_be_given(monkeypatch, zone, shown):
+    """
+    Without its offset a local time can't be told from one of the log, which is in UTC.
+    """
+    noon_us = parse_time_us("2026-11-30T12:00:00Z")
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", zone)
+        time.tzset()
+        told = output.show_time(noon_us)
+    time.tzset()
+
+    assert shown == told
+    assert noon_us == parse_time_us(told)

@@ -19,7 +19,7 @@ from tools.cli.log_files import COMMANDS
 from tools.cli.log_places import snapshot_directory
 from tools.cli.log_snapshots import COMMANDS as SNAPSHOT_COMMANDS
 from tools.cli.options import json_option
-from tools.cli.output import counted, say_json
+from tools.cli.output import counted, say_json, table
 
 CORRUPT = 4
 LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
@@ -88,8 +88,8 @@ def log_info(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's way
             "size": f"{info.bytes} bytes" + _each(info.bytes, info.events),
             "archived": f"{info.archived_events} events in {info.archived_bytes} bytes",
             "begins at": info.first_position,
-            "first event": _time(info.first_time_us),
-            "last event": _time(info.last_time_us),
+            "first event": _time(info.first_time_us, "T"),
+            "last event": _time(info.last_time_us, "T"),
             "head digest": info.head_digest,
             "epoch": info.epoch,
             "last writer": info.writer,
@@ -162,12 +162,22 @@ def snapshot_list(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's w
     if as_json:
         say_json({"snapshots": rows})
         return
-    for row in rows:
-        pinned = "  pinned" if row["pinned"] else ""
-        click.echo(
-            f"{row['position']:>12}  {row['time']}  {row['schema']}  {row['bytes']} bytes{pinned}"
-        )
+    if rows:
+        heads = ("POSITION", "TIME", "SCHEMA", "BYTES", "PINNED")
+        told = [
+            (row["position"], _shown(row["time"]), row["schema"], row["bytes"],
+             "pinned" if row["pinned"] else "")
+            for row in rows
+        ]  # fmt: skip
+        table(heads, told, numbers="POSITION BYTES")
     click.echo(f"{counted(len(rows), 'snapshot')}.")
+
+
+def _shown(text: object) -> str:
+    """
+    Return the time of a snapshot as all commands show times to people.
+    """
+    return f"{str(text).replace(' ', 'T')}Z" if " " in str(text) else str(text)
 
 
 def _snapshot_row(entry: Entry) -> dict[str, object]:
@@ -205,15 +215,16 @@ def _each(size: int, count: int) -> str:
     return f", {size / count:.1f} an event" if count else ""
 
 
-def _time(time_us: int | None) -> str:
+def _time(time_us: int | None, between: str = " ") -> str:
     """
-    Return a log time for people.
+    Return a log time in UTC to the second: with a T in between as all commands show it to people.
     """
     if time_us is None:
         return "-"
     from datetime import UTC, datetime
 
     try:
-        return datetime.fromtimestamp(time_us // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        moment = datetime.fromtimestamp(time_us // 1_000_000, UTC)
+        return moment.strftime(f"%Y-%m-%d{between}%H:%M:%S{'Z' * (between == 'T')}")
     except (OverflowError, ValueError, OSError):
         return f"{time_us} us"

@@ -204,11 +204,12 @@ def chosen(columns: str | None, heads: Sequence[str]) -> list[int]:
 
 def show_time(time_us: int | None) -> str:
     """
-    Return a moment in the local time zone, to the second.
+    Return a moment in the local time zone, to the second, with its offset: as it can be given.
     """
     if time_us is None:
         return "-"
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_us // US))
+    shown = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(time_us // US))
+    return f"{shown[:-5]}Z" if shown.endswith("+0000") else f"{shown[:-2]}:{shown[-2:]}"
 
 
 def show_moment(time_us: int | None, now_us: int) -> str:

@@ -15,7 +15,7 @@ from tools.cli.groups import ByName, meant
 from tools.cli.options import columns_option, dir_option, json_option, watch_option
 from tools.cli.output import chosen, say, say_json, table, watch
 
-HEADS = ("QUEUE", "PRIORITY", "STATUS", "PICKER", "JOBS", "PEND", "RUN", "DESCRIPTION")
+HEADS = ("QUEUE", "PRIORITY", "STATUS", "PICKER", "JOBS", "PEND", "RUN", "SUSP", "DESCRIPTION")
 
 
 def _row(queue: Json) -> list[Any]:
@@ -24,10 +24,11 @@ def _row(queue: Json) -> list[Any]:
     )
     jobs = queue.get("jobs") or {}
     waiting = sum(jobs.get(state, 0) for state in ("PEND", "PSUSP", "WAIT"))
-    live = sum(jobs.get(state, 0) for state in ("RUN", "USUSP", "SSUSP", "UNKWN"))
+    running = sum(jobs.get(state, 0) for state in ("RUN", "UNKWN"))
+    stopped = sum(jobs.get(state, 0) for state in ("USUSP", "SSUSP"))
     return [
-        queue["queue"], queue["priority"], status, queue.get("picker"), waiting + live, waiting,
-        live, queue.get("description"),
+        queue["queue"], queue["priority"], status, queue.get("picker"),
+        waiting + running + stopped, waiting, running, stopped, queue.get("description"),
     ]
 
 
@@ -68,7 +69,7 @@ def _list(client: Client, columns: list[int], *, as_json: bool) -> None:
         return
     rows = [[row[column] for column in columns] for row in map(_row, answer["queues"])]
     heads = [HEADS[column] for column in columns]
-    table(heads, rows, numbers="PRIORITY JOBS PEND RUN", is_list=True)
+    table(heads, rows, numbers="PRIORITY JOBS PEND RUN SUSP", is_list=True)
 
 
 @queues.command(epilog="""

@@ -17,7 +17,7 @@ CACHES: Final = frozenset(
         # Looked up again when they are missing.
         "requests wanted signatures told_status volatile parsed timed_hosts session_us runs_moved "
         # Hints of what a session must look at: they may hold more than is needed.
-        "gave_up timers unchecked unready "
+        "gave_up timers closings unchecked unready "
         "over_limit demands put_back windows_open run_windows_open windows_until_us "
         # Compared in parts of their own, or not derived.
         "stored picker planner rememberer is_applying foresight capacity limits ended ripe"

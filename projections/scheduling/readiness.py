@@ -208,7 +208,8 @@ def note_windows(state: State, now_us: int) -> bool:
     Note which queues are inside their windows now.
 
     Returns:
-        Whether that differs from the last session, so that jobs may start that couldn't before.
+        Whether that differs from the last session, so that jobs may start that couldn't before; or
+        whether one closes too soon for some of them from now on.
     """
     if not (state.has_windows or state.windows_open):
         return False
@@ -228,7 +229,8 @@ def note_windows(state: State, now_us: int) -> bool:
     state.windows_open, state.run_windows_open = now_open, run
     if changed:
         state.windows_until_us = _first_change_us(state, now_us)
-    return changed
+        state.closings.note_all(state)
+    return state.closings.are_due(state, now_us) or changed
 
 
 def _first_change_us(state: State, now_us: int) -> int:

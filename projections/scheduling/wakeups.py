@@ -25,6 +25,8 @@ def next_wakeup_us(state: State, now_us: int) -> int | None:
         moments.append(max(first_us, now_us + 1))
     if state.has_windows:
         moments += _windows_us(state, now_us)
+        closing_us = state.closings.first_us(state, now_us)
+        moments += [] if closing_us is None else [max(closing_us, now_us + 1)]
     if state.limits.are_any:
         moments += state.limits.changes_us(now_us)
     if state.timed_hosts:

@@ -15,6 +15,7 @@ from domain.job_states import ENDED, LIVE, WAITING, JobState
 from domain.jobs import ExitRules, JobSpec
 from domain.reasons import ReasonCode
 from projections.scheduling.alternatives import delays_of
+from projections.scheduling.closings import Closings
 from projections.scheduling.moments import Moments
 from projections.scheduling.pickers.protocol import JobPicker, Planner
 from projections.scheduling.queue_traits import QueueTraits
@@ -77,6 +78,8 @@ class Watches(Moments):
         self.promised: dict[str, JobRecord] = {}
         self.gatherers: dict[str, JobRecord] = {}
         self.gave_up: dict[str, JobRecord] = {}
+        self.closings = Closings()
+        self.has_windows = False
         self.pressed: dict[int, WorkerRecord] = {}
         self.has_stop_conditions = False
 
@@ -165,6 +168,8 @@ class Watches(Moments):
         the next session look at it.
         """
         spec = job.spec
+        if self.has_windows:
+            self.closings.note(job)
         if self.requirement_of(spec, is_checked=False) is not None:
             self.set_alternative_timers(job)
         is_timed = spec.begin_us is not None or spec.deadline_us is not None

@@ -670,9 +670,7 @@ class Pair:
             self.session()
         moment = self.engine.core.next_wakeup(self.model.now_us)
         self.model.now_us += seconds * SECOND_US
-        # That a window closes too soon for a job isn't waited for.
-        is_bound = any(queue.run_window is not None for queue in self.model.queues.values())
-        if not is_bound and (moment is None or moment > self.model.now_us):
+        if moment is None or moment > self.model.now_us:
             made = self.engine.hold_session(self.model.now_us)
             assert [] == made, made
             assert [] == self.model.session()

@@ -10,6 +10,8 @@ import pytest
 from domain.windows import parse_windows
 from tests.builders import SECOND_US
 from tests.projections.scheduling.policies import queue
+from tests.projections.scheduling.preempting import again
+from tests.projections.scheduling.test_modified import change
 from tests.scenario import Scenario
 
 HOUR_US = 3_600 * SECOND_US
@@ -51,3 +53,61 @@ def test_a_job_that_would_run_beyond_its_deadline_waits(
 
     decided = "A dispatched: h1*1" if starts else "A pended: JOB_MISS_DEADLINE"
     assert [decided] == scenario.session()
+
+
+def test_that_a_window_closes_too_soon_is_waited_for(scenario: Scenario) -> None:
+    """
+    Nothing else happens at that moment, and what the job is told would be an older reason: slots
+    that come free now don't help it any more.
+    """
+    scenario.now_us = HOUR_US
+    queue(scenario, run_windows=parse_windows("0:30-2:00"))
+    scenario.hosts("h1 slots=1")
+    scenario.submit("X", run_limit_us=HOUR_US)
+    scenario.submit("A", run_limit_us=HOUR_US // 3)
+    scenario.submit("B", run_limit_us=HOUR_US // 2)
+    scenario.submit("C")
+    scenario.session()
+    assert "slots short on h1" == scenario.reasons("A")
+    moments = []
+
+    for _ in range(2):
+        other = again(scenario)
+        assert [] == other.session(scenario.now_us)
+        wakeup_us = scenario.core.next_wakeup(scenario.now_us)
+        assert (wakeup_us, []) == (other.next_wakeup(scenario.now_us), scenario.session())
+        assert wakeup_us is not None
+        moments.append(wakeup_us)
+        scenario.now_us = wakeup_us - 1
+        assert [] == scenario.session()
+        scenario.now_us = wakeup_us
+        scenario.session()
+
+    assert [2 * HOUR_US - HOUR_US // 2 + 1, 2 * HOUR_US - HOUR_US // 3 + 1] == moments
+    assert ["QUE_WINDOW_WILL_CLOSE"] * 2 == [scenario.reasons(name) for name in ("A", "B")]
+    assert "slots short on h1" == scenario.reasons("C")
+    assert 2 * HOUR_US == scenario.core.next_wakeup(scenario.now_us)
+
+
+def test_a_job_that_asks_for_less_time_is_waited_for_later(scenario: Scenario) -> None:
+    """
+    By what its limit is then; and each day anew.
+    """
+    scenario.now_us = HOUR_US
+    queue(scenario, run_windows=parse_windows("0:30-2:00"))
+    scenario.hosts("h1 slots=1")
+    scenario.jobs("X")
+    scenario.session()
+    scenario.submit("A", run_limit_us=HOUR_US // 2)
+    scenario.session()
+
+    change(scenario, "A", run_limit_us=HOUR_US // 4)
+    scenario.session()
+
+    closes_us = 2 * HOUR_US
+    assert closes_us - HOUR_US // 4 + 1 == scenario.core.next_wakeup(scenario.now_us)
+    for moment_us in (closes_us, HOUR_US // 2 + 24 * HOUR_US):
+        scenario.now_us = moment_us
+        scenario.session()
+    tomorrow_us = closes_us + 24 * HOUR_US - HOUR_US // 4 + 1
+    assert tomorrow_us == scenario.core.next_wakeup(scenario.now_us)

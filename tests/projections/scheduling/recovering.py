@@ -138,8 +138,11 @@ class Dice:
 
 class Cores:
     """
-    Hold the cores. ``log`` has all events so far.
+    Hold the cores. ``log`` has all events so far; ``restores_always``: one is restored before each
+    session, whatever is drawn.
     """
+
+    restores_always = False
 
     def __init__(self, settings: ClusterSettings) -> None:
         self.kept = Core()
@@ -257,9 +260,9 @@ def cores_of(numbers: Sequence[int]) -> Cores:
         session_max_decisions=dice.pick((10_000, 10_000, 1, 2, 5)),
         preemption=dice.pick(PREEMPTIONS),
         accept_interval_us=dice.pick((0, 0, 0, 20 * SECOND_US)),
-        end_orphans=dice.seldom(),
+        end_orphans=dice.seldom(2),
         orphan_grace_us=dice.pick((0, 0, 30 * SECOND_US)),
-        hung_after_us=dice.pick((None, None, 60 * SECOND_US)),
+        hung_after_us=dice.pick((None, 60 * SECOND_US)),
         lost_jobs=dice.pick(("requeue", "requeue", "keep")),
         lost_grace_us=100 * SECOND_US,
         clean_period_us=dice.pick((3_600, 3_600, 1)) * SECOND_US,
@@ -618,7 +621,7 @@ def session(cores: Cores, dice: Dice) -> None:
     """
     Hold a session, behind a restart or not.
     """
-    if dice.seldom(2):
+    if dice.seldom(2) or cores.restores_always:
         cores.restore()
     if dice.seldom(8):
         cores.replay()

@@ -23,6 +23,7 @@ from projections.scheduling.pickers.ordered import OrderedPicker
 from projections.scheduling.pickers.profile import FOREVER, Profile
 from projections.scheduling.pickers.protocol import NO_TERMS, PickerView, Terms
 from projections.scheduling.pickers.waiting import NO_PROOF, UNKNOWN, Entry, Key, proof_of
+from projections.scheduling.pickers.wide_profile import WideProfile, profile_of
 from projections.scheduling.records import JobRecord, QueueRecord
 
 Mark = tuple[int, int, int]
@@ -71,7 +72,7 @@ class Conservative(OrderedPicker):
         self._terms = NO_TERMS
         self._failed: set[tuple[str, tuple[KeptRun, ...]]] = set()
         self._proved = NO_PROOF
-        self._profile: Profile | None = None
+        self._profile: Profile | WideProfile | None = None
         self._fresh: dict[str, Entry] = {}
         self._is_stirred = True
         self._is_calm = self._is_told = self._is_late = False
@@ -229,7 +230,7 @@ class Conservative(OrderedPicker):
 
     def _promised(
         self, ready: list[Entry], ahead: SlotsAhead, now_us: int
-    ) -> tuple[Profile, list[tuple[int, Entry]], list[Entry]]:
+    ) -> tuple[Profile | WideProfile, list[tuple[int, Entry]], list[Entry]]:
         """
         Return the free slots by time beside the promised starts that still hold, the jobs that have
         these, in order of them, and the others.
@@ -246,10 +247,10 @@ class Conservative(OrderedPicker):
                 kept.append((max(start_us, now_us), entry))
         kept.sort(key=lambda pair: (pair[0], pair[1].key))
         taken = [(entry.slots, start_us, _run_us(entry)) for start_us, entry in kept]
-        profile = Profile(now_us, ahead.free, ahead.by_time(), taken)
+        profile = profile_of(now_us, ahead.free, ahead.by_time(), taken)
         if profile.holds_all():
             return profile, kept, others
-        profile, found = Profile(now_us, ahead.free, ahead.by_time()), []
+        profile, found = profile_of(now_us, ahead.free, ahead.by_time()), []
         for start_us, entry in kept:
             if profile.fits(entry.slots, start_us, _run_us(entry)):
                 profile.take(entry.slots, start_us, _run_us(entry))
@@ -258,7 +259,7 @@ class Conservative(OrderedPicker):
                 others.append(entry)
         return profile, found, others
 
-    def _put(self, entry: Entry, profile: Profile) -> None:
+    def _put(self, entry: Entry, profile: Profile | WideProfile) -> None:
         start_us = profile.first(entry.slots, _run_us(entry))
         if start_us is not None:
             profile.take(entry.slots, start_us, _run_us(entry))

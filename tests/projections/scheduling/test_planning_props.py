@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from domain.commands import KillJob
 from domain.job_states import JobState
 from projections.scheduling.core import Core
+from projections.scheduling.pickers import wide_profile
 from projections.scheduling.pickers.conservative import Conservative
 from projections.scheduling.pickers.easy import Easy
 from projections.scheduling.pickers.profile import FOREVER, Profile
+from projections.scheduling.pickers.wide_profile import WideProfile
 from projections.scheduling.plugins import Plugins
 from tests.builders import SECOND_US
 from tests.examples import examples
@@ -154,3 +156,64 @@ def test_gaps_are_those_that_every_moment_shows(
         profile.take(own, start_us, long_us)
         assert again is not None
         assert (again < start_us) is profile.has_earlier(own, start_us, long_us)
+
+
+CHANGES = st.lists(
+    st.tuples(
+        st.sampled_from(["take", "take", "give", "advance", "first", "first", "earlier", "fits"]),
+        st.integers(1, 4),
+        st.integers(0, 20),
+        st.sampled_from([1, 3, 7, FOREVER]),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    st.integers(0, 4), st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3)), max_size=6),
+    CHANGES,
+)  # fmt: skip
+def test_a_profile_in_arrays_answers_as_one_in_lists(
+    free: int, releases: list[Any], changes: list[Any]
+) -> None:
+    """
+    Whatever is taken, given back or asked, even where more is taken than there is.
+    """
+    lists, now = Profile(0, free, releases), 0
+    arrays = WideProfile(lists)
+    for kind, slots, moment, run_us in changes:
+        start_us = now + moment
+        for profile in (lists, arrays) if kind in ("take", "give") else ():
+            profile.take(slots if kind == "take" else -slots, start_us, run_us)
+        if kind == "advance":
+            now += moment // 4
+            lists.advance(now)
+            arrays.advance(now)
+        elif kind == "first":
+            assert lists.first(slots, run_us) == arrays.first(slots, run_us)
+        elif kind == "earlier":
+            expected = lists.has_earlier(slots, start_us, run_us)
+            assert expected is arrays.has_earlier(slots, start_us, run_us)
+        elif kind == "fits":
+            assert lists.fits(slots, start_us, run_us) is arrays.fits(slots, start_us, run_us)
+        assert (lists.moments, lists.free) == (arrays.moments, arrays.free)
+    assert lists.holds_all() is arrays.holds_all()
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(DENSE)
+def test_promises_in_arrays_are_those_in_lists(drawn: tuple[Any, ...]) -> None:
+    """
+    The same commands give the same events, byte for byte.
+    """
+    hosts, chain, most, steps = drawn
+    with pytest.MonkeyPatch.context() as patch:
+        logs = []
+        for many in (0, 10**9):
+            patch.setattr(wide_profile, "MANY", many)
+            scenario = scenarios_of(hosts, chain, "conservative", most, None, plain=False)
+            for step in [*steps, ("session",), ("time", 1), ("session",)]:
+                take(scenario, step)
+            logs.append(scenario.log)
+    assert logs[0] == logs[1]

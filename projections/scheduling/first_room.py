@@ -55,10 +55,11 @@ def is_counted(request: Request, capacity: Capacity) -> bool:
 
 def is_helped_by_more(request: Request, base: Relief) -> bool:
     """
-    Say whether a counted request that fits still does when more jobs have ended.
+    Say whether a counted request that fits now still does when jobs have ended; one that fits when
+    some have does so when more have.
 
     A host that must be idle, and of which something is kept for others, counts as idle while nobody
-    has ended and no longer afterwards; all else that ends can only help.
+    has ended and no longer afterwards.
     """
     return not (request.is_exclusive and (base.slots < 0).any())
 
@@ -176,14 +177,4 @@ def rising(first: int, step: int, last: int) -> list[int]:
     while found[-1] < last:
         found.append(min(last, found[-1] + step))
         step *= 4
-    return found
-
-
-def quadrupled(first: int, last: int) -> list[int]:
-    """
-    Return a number, four times as much and so on, up to the last.
-    """
-    found = [min(first, last)]
-    while found[-1] < last:
-        found.append(min(last, 4 * found[-1]))
     return found

@@ -23,7 +23,6 @@ from projections.scheduling.first_room import (
     endings_needed,
     is_counted,
     is_helped_by_more,
-    quadrupled,
     rising,
 )
 from projections.scheduling.foreseen import Forecast, SlotsAhead, Wanted, kept_of
@@ -119,8 +118,7 @@ class Forecasts:
 
         Equivalent to: the other branch of ``of``, which ends one job after the other. Differs in:
         1. no trial is made of fewer endings than it needs by its slots and amounts alone; 2. what
-        jobs give back is added up in columns, which change with the jobs alone; 3. where more that
-        is free always helps, trials begin with so many.
+        jobs give back is added up in columns, which change with the jobs alone.
         """
         state, endings = self._state, self._endings
         endings.sync()
@@ -143,15 +141,14 @@ class Forecasts:
         Return how many running jobs must have ended first, so many at least, and where a job starts
         then; None when the end of all isn't enough.
         """
-        most, first, placed = len(self._state.releases), 0, None
-        probes = quadrupled(FIRST_TRIED, most)
-        if is_helped_by_more(self._state.request_of(job), base):
-            first, probes = needed, rising(needed, FIRST_TRIED, most)
+        most, placed = len(self._state.releases), None
+        is_helped = is_helped_by_more(self._state.request_of(job), base)
+        first = needed if is_helped else min(most, max(1, needed))
 
         def room(ended: int) -> Room | None:
-            return self._room(job, self._endings.relief(base, ended)) if ended >= needed else None
+            return self._room(job, self._endings.relief(base, ended))
 
-        for high in probes:
+        for high in rising(first, FIRST_TRIED, most):
             placed = room(high)
             if placed is not None:
                 break
@@ -165,6 +162,10 @@ class Forecasts:
                 first = middle + 1
             else:
                 high, placed = middle, found
+        if high == 1 and not (is_helped or needed):
+            # Bisection asks for none at last, and only then.
+            found = room(0)
+            high, placed = (1, placed) if found is None else (0, found)
         return high, placed
 
     def slots_ahead(self, job: JobRecord) -> SlotsAhead | None:

@@ -71,6 +71,8 @@ class Conservative(OrderedPicker):
         self._held: dict[str, _Held] = {}
         self._terms = NO_TERMS
         self._failed: set[tuple[str, tuple[KeptRun, ...]]] = set()
+        self._lent: dict[tuple[str, ...], tuple[KeptRun, ...]] = {}
+        self._lent_at: tuple[int, int] | None = None
         self._proved = NO_PROOF
         self._profile: Profile | WideProfile | None = None
         self._fresh: dict[str, Entry] = {}
@@ -108,7 +110,7 @@ class Conservative(OrderedPicker):
             return
         self._is_told = False
         self._starts, self._held, self._first = {}, {}, None
-        self._failed, self._profile = set(), None
+        self._failed, self._profile, self._lent_at = set(), None, None
         ready = [entry for entry in self._waiting.entries if self._view.is_ready(entry.job)]
         self._ahead = self._slots_ahead(ready)
         self._todo = ready[::-1]
@@ -295,13 +297,22 @@ class Conservative(OrderedPicker):
         """
         now_us = self._view.now_us()
         lent_by = [
-            held.wanted()
+            held
             for held in self._held.values()
             if held.job is not beside and not held.lends(now_us, run_us)
         ]
-        kept = self._view.kept_for(lent_by) if lent_by else ()
-        # What can't be had any more by now is promised anew in the next session.
-        return () if kept is None else kept
+        if not lent_by:
+            return ()
+        mark = (self._view.changes(), self._view.runs_changed())
+        if self._lent_at != mark:
+            self._lent, self._lent_at = {}, mark
+        streams = tuple([held.job.stream for held in lent_by])
+        found = self._lent.get(streams)
+        if found is None:
+            kept = self._view.kept_for([held.wanted() for held in lent_by])
+            # What can't be had any more by now is promised anew in the next session.
+            found = self._lent[streams] = () if kept is None else kept
+        return found
 
     def terms_of(self, job: JobRecord) -> Terms:
         return self._terms
@@ -348,6 +359,7 @@ class Conservative(OrderedPicker):
                 shared=forecast.shared,
             )
             self._held[job.stream] = _Held(job, promise)
+            self._lent_at = None
 
     def end_session(self) -> None:
         """

@@ -197,7 +197,9 @@ class Easy(OrderedPicker):
         entries = self._waiting.entries if self._todo is None else self._todo
         is_counted, free = promise.ahead is not None, promise.free
         place, count = self._place, len(entries)
-        # hot: jobs that are too large are passed over first.
+        failed, fingerprint_of = self._failed, self._view.fingerprint_of
+        # hot: jobs that are too large are passed over first, then those of which another that asks
+        # for the same has failed in this session on such terms.
         while place < count and (free > 0 or not is_counted):
             entry = entries[place]
             _, slots, run_us, job = entry
@@ -206,7 +208,7 @@ class Easy(OrderedPicker):
                 continue
             ends = start_us is not None and run_us >= 0 and now_us + run_us <= start_us
             fits = not is_counted or ends or extra is None or slots <= extra
-            if not (fits and self._may_succeed(entry, ends=ends)):
+            if not fits or (fingerprint_of(job), ends) in failed or not self._view.is_ready(job):
                 place += 1
                 continue
             self._place, self._current = place, entry
@@ -214,16 +216,6 @@ class Easy(OrderedPicker):
             return job
         self._place, self._is_through = place, True
         return None
-
-    def _may_succeed(self, entry: Entry, *, ends: bool) -> bool:
-        """
-        Say whether nothing is known against a job: none that asks for the same has failed in this
-        session on such terms.
-        """
-        job = entry.job
-        if not self._view.is_ready(job):
-            return False
-        return (self._view.fingerprint_of(job), ends) not in self._failed
 
     def _terms_for(self, promise: _Promise, job: JobRecord, *, ends: bool) -> Terms:
         terms = promise.terms

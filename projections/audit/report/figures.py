@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from domain.reasons import TEXTS
+from domain.terminations import exit_words, termination_words
 from projections.audit.accounting import figures_of
 from projections.audit.reading import Reading, Row
 from projections.audit.report.series import (
@@ -22,6 +23,7 @@ from projections.figures import Figures, Group
 
 BUCKETS = 240
 USERS_SHOWN = 20
+ENDS_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Report:
         reasons: Waiting jobs over time, by main reason.
         stopped: Suspended jobs over time, by state.
         preemptions: How often the scheduler suspended a job.
+        ends: How jobs ended that didn't end well, in words, most first.
         refusals: What was refused, denied or ignored, by kind.
         outages: Hosts' times out of service, the longest first.
         texts: Code of a reason -> its words.
@@ -65,6 +68,7 @@ class Report:
     reasons: dict[str, list[Fraction]]
     stopped: dict[str, list[Fraction]]
     preemptions: int
+    ends: dict[str, int]
     refusals: dict[str, int]
     outages: tuple[Row, ...]
     texts: dict[str, str]
@@ -96,6 +100,7 @@ def report_of(reading: Reading, buckets: int = BUCKETS) -> Report:
         preemptions=int(
             reading.value("SELECT count(*) FROM job_states WHERE state = 'SSUSP'") or 0
         ),
+        ends=_ends(reading),
         refusals=_counts(
             reading, "SELECT kind, count(*) FROM refusals GROUP BY kind ORDER BY kind"
         ),
@@ -106,6 +111,24 @@ def report_of(reading: Reading, buckets: int = BUCKETS) -> Report:
 
 def _counts(reading: Reading, query: str) -> dict[str, int]:
     return dict(reading.table(query)[1])
+
+
+def _ends(reading: Reading) -> dict[str, int]:
+    """
+    Return how many jobs ended how, of those that didn't end well, most first.
+    """
+    rows = reading.rows(
+        "SELECT j.end_reason AS why, a.exit_code, a.signal, count(*) AS jobs FROM jobs j "
+        "LEFT JOIN (SELECT job_id, max(attempt), exit_code, signal FROM attempts GROUP BY job_id) "
+        "a USING (job_id) "
+        "WHERE j.state = 'EXIT' GROUP BY 1, 2, 3 ORDER BY jobs DESC, 1, 2, 3 LIMIT 100"
+    )
+    told: dict[str, int] = {}
+    for row in rows:
+        how = exit_words(row["exit_code"], row["signal"])
+        words = termination_words(row["why"]) if row["why"] else how or "nobody knows how"
+        told[words] = told.get(words, 0) + int(row["jobs"])
+    return dict(sorted(told.items(), key=lambda item: (-item[1], item[0]))[:ENDS_SHOWN])
 
 
 def _cluster(reading: Reading) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from domain.units import show_duration_rounded
 from projections.audit.report.figures import USERS_SHOWN, Report
 from projections.audit.report.plots import areas, bars, legend, number, text_of
 from projections.audit.times import moment
@@ -57,6 +58,7 @@ def page(report: Report) -> str:
         _groups("Waits by user", report.users, "user", USERS_NOTE),
         *_projects(report),
         _preemptions(report),
+        _ends(report),
         _outages(report),
         _refusals(report),
     ]
@@ -88,8 +90,8 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
 
 
-def _in_seconds(figure: Fraction | int | None) -> str:
-    return "-" if figure is None else number(round(Fraction(figure) / SECOND_US, 1))
+def _lasted(figure: Fraction | int | None) -> str:
+    return "-" if figure is None else show_duration_rounded(int(figure))
 
 
 def _percent(share: Fraction | None) -> str:
@@ -107,10 +109,10 @@ def _overall(report: Report) -> str:
         ("jobs submitted", f"{sum(report.counts.values()):,}"),
         *((f"now {state}", f"{count:,}") for state, count in report.counts.items()),
         ("jobs that ran and ended", f"{figures.job_count:,}"),
-        ("mean wait, s", _in_seconds(figures.mean_wait_us)),
-        ("mean bounded slowdown (bound 10 s)", _slowdown(figures)),
+        ("mean wait", _lasted(figures.mean_wait_us)),
+        ("mean bounded slowdown (bound 10s)", _slowdown(figures)),
         ("utilisation over the makespan", _percent(figures.utilisation)),
-        ("makespan, s", _in_seconds(figures.makespan_us)),
+        ("makespan", _lasted(figures.makespan_us)),
         ("slots", f"{figures.slots:,}"),
     ]
     return "<h2>At a glance</h2>\n" + _table(("figure", "value"), rows)
@@ -169,18 +171,18 @@ def _groups(title: str, groups: tuple[Group, ...], kind: str, note: str = "") ->
         (
             one.name,
             one.figures.mean_wait_us or Fraction(0),
-            _in_seconds(one.figures.mean_wait_us) + " s",
+            _lasted(one.figures.mean_wait_us),
         )
         for one in groups
     ]
     table = _table(
-        (kind, "jobs", "mean wait, s", "longest wait, s", "mean bounded slowdown", "slot hours"),
+        (kind, "jobs", "mean wait", "longest wait", "mean bounded slowdown", "slot hours"),
         [
             (
                 one.name,
                 f"{one.figures.job_count:,}",
-                _in_seconds(one.figures.mean_wait_us),
-                _in_seconds(one.longest_wait_us),
+                _lasted(one.figures.mean_wait_us),
+                _lasted(one.longest_wait_us),
                 _slowdown(one.figures),
                 number(Fraction(one.figures.used_slot_us, HOUR_US)),
             )
@@ -198,6 +200,16 @@ def _projects(report: Report) -> list[str]:
     return [_groups("Waits by project", named, "project")] if named else []
 
 
+def _ends(report: Report) -> str:
+    """
+    Return how jobs ended that didn't end well, most first.
+    """
+    if not report.ends:
+        return "<h2>Why jobs ended</h2>\n<p>Every job that ended did so well.</p>"
+    rows = [(words, f"{count:,}") for words, count in report.ends.items()]
+    return "<h2>Why jobs ended</h2>\n" + _table(("jobs that didn't end well", "count"), rows)
+
+
 def _preemptions(report: Report) -> str:
     words = f"The scheduler suspended jobs {report.preemptions:,} times."
     if not report.stopped:
@@ -209,11 +221,11 @@ def _outages(report: Report) -> str:
     if not report.outages:
         return "<h2>Hosts out of service</h2>\n<p>None was.</p>"
     rows = [
-        (one["host"], one["status"], one["why"], one["times"], _in_seconds(one["total_us"]))
+        (one["host"], one["status"], one["why"], one["times"], _lasted(one["total_us"]))
         for one in report.outages
     ]
     return "<h2>Hosts out of service</h2>\n" + _table(
-        ("host", "status", "why", "times", "seconds"), rows
+        ("host", "status", "why", "times", "for how long"), rows
     )
 
 

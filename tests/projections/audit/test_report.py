@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.events.jobs import JobFinished
+from domain.events.jobs import JobEnded, JobFinished
 from projections.audit.reading import Reading
 from projections.audit.report.figures import report_of
 from projections.audit.report.page import largest, page
@@ -146,6 +146,24 @@ def test_the_figures_are_those_of_the_jobs(reading: Reading) -> None:
         for r in held
     )
     assert abs(sum(report.used) * width - area) < area / 1000
+
+
+def test_how_jobs_ended_is_told_in_words_with_their_codes(tmp_path: Path) -> None:
+    """
+    Why a night's jobs are gone is what is asked first in the morning.
+    """
+    log = a_cluster()
+    for number_, code in enumerate((3, 3, 0), 1):
+        job = log.job(number_)
+        log.session((job, dispatched(1)))
+        log.add(job, JobFinished(attempt=1, exit_code=code))
+    log.add(log.job(4), JobEnded(why="TERM_OWNER"))
+
+    with made(tmp_path / "e.db", log.envelopes) as opened:
+        report = report_of(opened)
+
+    assert {"exit code 3": 2, "killed by its user (TERM_OWNER)": 1} == report.ends
+    assert "<td>exit code 3</td><td>2</td>" in page(report)
 
 
 def test_an_empty_log_has_a_page_too(tmp_path: Path) -> None:

@@ -16,9 +16,11 @@ from projections.audit.fields import JOB, field_words, is_made
 from projections.audit.privacy import EVERYTHING, Viewer, is_shown
 from projections.audit.reading import Reading, Row
 from projections.audit.views import COMMANDS
+from projections.audit.wording import amount_words
 
 # What lists of names and amounts are made of, and how the field that holds one ends.
 LISTED_NAME = {"name", "preference", "is_first", "is_excluded"}
+RESOURCES = "resources."
 LIST_ENDINGS = (".entries", ".names", ".windows")
 
 
@@ -169,6 +171,8 @@ def _shown(field: str, value: object) -> str:
     """
     if isinstance(value, str) and value:
         return value
+    if isinstance(value, int) and field.startswith(RESOURCES):
+        return amount_words(field.removeprefix(RESOURCES), value)
     if isinstance(value, int):
         return show_value(field, value)
     if value in (None, "", [], {}):

@@ -129,6 +129,17 @@ def test_a_live_cluster_keeps_to_a_limit_until_it_is_removed(tmp_path):
         assert 2 == refused.returncode
         assert "amounts" in refused.stderr
 
+        assert "The limit l1 is changed.\n  jobs: 1 -> 2\n" == live.run(
+            "define", "limit", "l1", "jobs=2"
+        ).stdout
+        assert "Nothing changed: the limit l1 is so already.\n" == live.run(
+            "define", "limit", "l1", "jobs=2"
+        ).stdout
+        odd = live.run("define", "queue", "odd", "priority=1", "run_limit_max_us=90")
+        assert "  priority = 1\n  run_limit_max_us = 90us\n" in odd.stdout
+        assert "Note: run_limit_max_us: a number without a unit is in microseconds" in odd.stderr
+        live.run("define", "limit", "l1", "jobs=1")
+
         live.run("remove", "limit", "l1")
         live.wait_state(second, "RUN")
         live.run("kill", first, second)

@@ -48,13 +48,20 @@ LISTS: Final = {
     "must name a job that is known": "xce jobs -a",
     "must name a queue that exists": "xce queues",
     "must name a profile that exists": "xce definitions profile",
+    "must name a project that exists": "xce definitions project",
     "must name jobs that exist": "xce jobs -a",
+    "must name one that exists": "xce definitions",
     "must name a worker that has joined": "xce hosts",
     "must name workers that have joined": "xce hosts",
     "must be a job, host, queue or other entity of this log":
         "xce jobs -a, xce hosts, xce queues. Of a log without a scheduler: "
         "xce audit export jobs --dir LOG",
 }  # fmt: skip
+
+# What is advised by the rule of a refusal that says nothing itself.
+ADVICE: Final = {
+    "must not have ended": "xce job JOB tells how it did.",
+}
 
 # Fields that are named by a path, of which a command may take several.
 PLACES: Final = ("log", "workload")
@@ -81,12 +88,11 @@ def tell_as_typed(error: Refused) -> None:
     context = click.get_current_context(silent=True)
     if context is None:
         return
-    # The lists are a scheduler's: a command that takes a log as its argument asks none.
-    asks_cluster = any(one.name == "directory" for one in context.command.params)
-    if asks_cluster and error.hint is None and error.rule in LISTS:
-        error.hint = f"List them: {LISTS[error.rule]}."
-    if error.hint is None and isinstance(error, NotFound):
-        error.hint = MISSING.get(error.field)
+    _advise(error, context)
+    if context.params.get("kind") == error.field:
+        # What has a name is asked for by its kind: nobody typed that as a field.
+        error.field = "NAME"
+        return
     if error.field in PLACES and (named := _of_place(context, str(error.value))) is not None:
         _rename(error, named, error.value)
         return
@@ -96,6 +102,22 @@ def tell_as_typed(error: Refused) -> None:
         if given:
             _rename(error, given[0], context.params.get(given[0].name or ""))
             return
+
+
+def _advise(error: Refused, context: click.Context) -> None:
+    """
+    Give an error that says nothing of what to do the next step, where there is one.
+    """
+    if error.hint is not None:
+        return
+    # The lists are a scheduler's: a command that takes a log as its argument asks none.
+    asks_cluster = any(one.name == "directory" for one in context.command.params)
+    if asks_cluster and error.rule in LISTS:
+        error.hint = f"List them: {LISTS[error.rule]}."
+    elif isinstance(error, NotFound) and error.field in MISSING:
+        error.hint = MISSING[error.field]
+    else:
+        error.hint = ADVICE.get(error.rule)
 
 
 def _of_place(context: click.Context, place: str) -> click.Parameter | None:

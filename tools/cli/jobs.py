@@ -34,6 +34,7 @@ HEADS = (
     "JOB", "STATE", "USER", "QUEUE", "TASKS", "HOSTS", "EXIT", "NAME", "SUBMITTED", "TIME",
     "REASON",
 )  # fmt: skip
+SPARE = "SUBMITTED QUEUE USER NAME"
 EXIT = HEADS.index("EXIT")
 WAITING = ("PEND", "PSUSP", "WAIT")
 ENDED = ("DONE", "EXIT")
@@ -141,7 +142,10 @@ def _list(client: Client, columns: list[int], options: Json, *, as_json: bool) -
         columns = [column for column in columns if column != EXIT]
     rows = [[row[column] for column in columns] for row in told]
     if rows:
-        table([HEADS[column] for column in columns], rows, numbers="JOB TASKS TIME", is_list=True)
+        table(
+            [HEADS[column] for column in columns], rows, numbers="JOB TASKS TIME", is_list=True,
+            spare="" if options["columns"] else SPARE,
+        )  # fmt: skip
     else:
         note(_none_words(options))
 

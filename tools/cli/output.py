@@ -11,7 +11,7 @@ import sys
 import textwrap
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import click
 
@@ -109,43 +109,86 @@ LAST_COLUMN_MIN = 24
 
 def table(
     heads: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: str = "",
-    is_list: bool = False,
+    is_list: bool = False, spare: str = "",
 ) -> None:  # fmt: skip
     """
     Print rows under their heads, columns aligned by two blanks.
 
-    Where the output is no terminal every line is whole. On one that is too narrow a list's lines
-    are cut, unless --wide was given, and end in an ellipsis; of any other table the last column is
-    wrapped.
+    Where the output is no terminal every line is whole. On one that is too narrow a list is made
+    to fit, unless --wide was given: columns are left out so that the last one can be read, and
+    lines that are still too long end in an ellipsis. Of any other table the last column is wrapped.
 
     Args:
         heads: One for each column.
         rows: The cells of each row; None shows as "-".
         numbers: The heads of the columns that are aligned to the right, separated by blanks.
         is_list: A line for each of many things, which people run their eyes over.
+        spare: The heads of the columns of a list that may be left out, the first to go first.
     """
     cells = [list(heads), *([_cell(value) for value in row] for row in rows)]
-    widths = [max(width(row[column]) for row in cells) for column in range(len(heads))]
-    right = set(numbers.split())
-    limit, is_cut = terminal_width(), False
-    before = sum(widths[:-1]) + 2 * (len(widths) - 1)
+    limit = terminal_width()
+    if limit is None:
+        for line in _lines(cells, numbers):
+            click.echo(line)
+    elif is_list:
+        _echo_list(cells, numbers, None if _is_wide() else limit, spare.split())
+    else:
+        _echo_table(cells, numbers, limit)
+
+
+def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(width, column)) for column in zip(*cells, strict=True)]
+
+
+def _lines(cells: Sequence[Sequence[str]], numbers: str) -> Iterator[str]:
+    widths, right = _widths(cells), set(numbers.split())
     for row in cells:
         parts = [
             _padded(text, wide, to_the_right=head in right)
-            for text, wide, head in zip(row, widths, heads, strict=True)
+            for text, wide, head in zip(row, widths, cells[0], strict=True)
         ]
-        line = "  ".join(parts).rstrip()
-        if limit is None or width(line) <= limit or _is_wide(is_list=is_list):
+        yield "  ".join(parts).rstrip()
+
+
+def _echo_list(
+    cells: list[list[str]], numbers: str, limit: int | None, spare: list[str]
+) -> None:
+    lines = list(_lines(cells, numbers))
+    if limit is None or all(width(line) <= limit for line in lines):
+        for line in lines:
             click.echo(line)
-        elif is_list:
-            click.echo(_cut(line, limit))
-            is_cut = True
-        elif limit - before >= LAST_COLUMN_MIN:
-            _echo_wrapped("  ".join([*parts[:-1], ""]), row[-1], before, limit)
+        return
+    for line in _lines(_narrowed(cells, limit, spare), numbers):
+        click.echo(line if width(line) <= limit else _cut(line, limit))
+    note("The terminal is too narrow for all columns, or whole lines; --wide shows them.")
+
+
+def _narrowed(cells: list[list[str]], limit: int, spare: list[str]) -> list[list[str]]:
+    """
+    Return a list without columns that may go, as many as the last one needs: first those that are
+    empty, then the spare ones in order.
+    """
+    empty = [column[0] for column in zip(*cells, strict=True) if set(column[1:]) == {"-"}]
+    for head in [*(name for name in empty if name != cells[0][-1]), *spare]:
+        widths = _widths(cells)
+        needed = min(widths[-1], LAST_COLUMN_MIN)
+        if limit - sum(widths[:-1]) - 2 * (len(widths) - 1) >= needed:
+            break
+        if head in cells[0][:-1]:
+            at = cells[0].index(head)
+            cells = [[*row[:at], *row[at + 1 :]] for row in cells]
+    return cells
+
+
+def _echo_table(cells: list[list[str]], numbers: str, limit: int) -> None:
+    widths = _widths(cells)
+    before = sum(widths[:-1]) + 2 * (len(widths) - 1)
+    for line, row in zip(_lines(cells, numbers), cells, strict=True):
+        if width(line) <= limit or limit - before < LAST_COLUMN_MIN:
+            click.echo(line)
         else:
-            click.echo(line)
-    if is_cut:
-        note("Lines that end in … are cut; --wide shows them whole.")
+            start = line[: len(line) - len(row[-1])]
+            _echo_wrapped(start, row[-1], before, limit)
 
 
 def terminal_width() -> int | None:
@@ -156,9 +199,9 @@ def terminal_width() -> int | None:
     return (os.get_terminal_size().columns or None) if sys.stdout.isatty() else None
 
 
-def _is_wide(*, is_list: bool) -> bool:
+def _is_wide() -> bool:
     context = click.get_current_context(silent=True)
-    return is_list and context is not None and bool(context.meta.get(WIDE))
+    return context is not None and bool(context.meta.get(WIDE))
 
 
 def _echo_wrapped(start: str, text: str, before: int, limit: int) -> None:

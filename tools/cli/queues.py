@@ -69,7 +69,7 @@ def _list(client: Client, columns: list[int], *, as_json: bool) -> None:
         return
     rows = [[row[column] for column in columns] for row in map(_row, answer["queues"])]
     heads = [HEADS[column] for column in columns]
-    table(heads, rows, numbers="PRIORITY JOBS PEND RUN SUSP", is_list=True)
+    table(heads, rows, numbers="PRIORITY JOBS PEND RUN SUSP", is_list=True, spare="PICKER")
 
 
 @queues.command(epilog="""

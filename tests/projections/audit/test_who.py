@@ -174,6 +174,8 @@ def test_a_definition_is_told_as_it_was_written(tmp_path: Path, spec: Value, wor
          ["hosts: none -> h1", "priority: 30 -> 40"]),
         ("queue", [("run_limit_max_us", 90, None)], ["run_limit_max_us: 90us -> none"]),
         ("queue", [("picker", None, "")], []),
+        ("worker", [("resources.mem", None, 2_097_152_000), ("resources.gpu", None, 500)],
+         ["resources.mem = 2GB", "resources.gpu = 0.5"]),
     ],
 )  # fmt: skip
 def test_changes_are_told_in_the_words_that_make_them(

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Final, Protocol, final
 
 from domain.envelope import Envelope
-from domain.errors import Corrupt, StoreUnavailable
+from domain.errors import StoreUnavailable
 from projections.scheduling.core import SCHEMA, Core
 from projections.scheduling.plugins import Plugins
+from replay.engine import apply_all
 from store.log import EventLog
 from store.recordings import Recording
 from store.snapshots import Snapshot, SnapshotStore, entries_of, schema_key
@@ -213,24 +214,6 @@ class Ladder:
                 chain_digest=self._log.digest_at(moment.position),
                 time_us=moment.time_us,
             )
-
-
-def apply_all(core: Core, envelopes: Iterable[Envelope]) -> None:
-    """
-    Apply recorded events to a state.
-
-    Raises:
-        Corrupt: One of them can't follow what came before it; the state is of no more use.
-    """
-    for envelope in envelopes:
-        try:
-            core.apply(envelope.stamped())
-        except (KeyError, IndexError) as error:
-            raise Corrupt(
-                "order", envelope.position, "an event that can follow those before it",
-                f"{envelope.event.TYPE_CODE} in {envelope.stream}, and nothing known of {error}",
-                hint="xce replay check holds everything up to there.",
-            ) from None  # fmt: skip
 
 
 def whole_steps(envelopes: Iterable[Envelope]) -> Iterator[list[Envelope]]:

@@ -9,13 +9,13 @@ there is no undo.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from domain.effective import Around, around
 from domain.envelope import Envelope, Stamped
-from domain.errors import Denied, XceError
+from domain.errors import Corrupt, Denied, XceError
 from domain.event import Event
 from domain.events.refusals import AccessDenied, CommandRefused
 from domain.ids import REFUSALS, job_of_stream
@@ -215,8 +215,7 @@ class Engine:
         core, position = _newest(log, plugins, snapshots, head)
         engine = cls(log, core, position=position, snapshots=snapshots)
         engine._snapshot_position = position
-        for envelope in log.read(position, head):
-            core.apply(envelope.stamped())
+        apply_all(core, log.read(position, head))
         engine.position = head
         return engine
 
@@ -404,6 +403,24 @@ class Engine:
         stored = self.core.state.stored
         profile = stored.profiles.get(job.spec.profile) if job.spec.profile else None
         return around(profile, stored.queues[job.spec.queue].spec, job.spec.program)
+
+
+def apply_all(core: Core, envelopes: Iterable[Envelope]) -> None:
+    """
+    Apply recorded events to a state.
+
+    Raises:
+        Corrupt: One of them can't follow what came before it; the state is of no more use.
+    """
+    for envelope in envelopes:
+        try:
+            core.apply(envelope.stamped())
+        except (KeyError, IndexError) as error:
+            raise Corrupt(
+                "order", envelope.position, "an event that can follow those before it",
+                f"{envelope.event.TYPE_CODE} in {envelope.stream}, and nothing known of {error}",
+                hint="xce replay check holds everything up to there.",
+            ) from None  # fmt: skip
 
 
 def _newest(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from domain.errors import NotFound
+from domain.errors import NotFound, Refused
 from store.embedded.marker import MARKER_FILE, NEW_MARKER_FILE
 from store.embedded.opening import ENGINE_LOCK_FILE
 from store.embedded.preflight import DATA_FILE
@@ -102,3 +102,19 @@ def may_begin(directory: Path) -> bool:
     left of a beginning that failed.
     """
     return all(path.name in _FIRST_FILES for path in directory.iterdir())
+
+
+def refuse_used(directory: Path) -> None:
+    """
+    Refuse to put a log where something is already.
+
+    Raises:
+        Refused: There is a log, another file, or a directory with something in it.
+    """
+    if is_log(directory):
+        raise Refused("log", "must not exist yet", str(directory))
+    if directory.exists() and not directory.is_dir():
+        raise Refused("log", "must be a directory, not a file", str(directory))
+    if directory.is_dir() and not may_begin(directory):
+        rule = "must be new or empty; there are files in it"
+        raise Refused("log", rule, str(directory), "Name another directory.")

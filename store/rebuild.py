@@ -11,14 +11,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
-from domain.errors import Refused
 from store.embedded.environment import Environment, acquire
 from store.embedded.frames import Header, decode_columns, raw_payload, read_header
 from store.embedded.journal import Journal
 from store.embedded.layout import KEY_EPOCH, META, number_bytes
 from store.embedded.rows import Row
 from store.embedded.settings import MAP_SIZE, Settings
-from store.info import is_log
+from store.info import refuse_used
 from store.lock import WriterLock
 from store.translation import translated
 
@@ -31,12 +30,11 @@ class LogBuilder:
     Write a new log of frames that exist; use it as a context manager.
 
     Raises:
-        Refused: There is a log in the directory already.
+        Refused: There is something in the directory already.
     """
 
     def __init__(self, directory: Path, *, log_id: str, map_size: int = MAP_SIZE) -> None:
-        if is_log(directory):
-            raise Refused("log", "must not exist yet", str(directory))
+        refuse_used(directory)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.directory = directory.resolve()
         self._lock = WriterLock(self.directory)

@@ -60,14 +60,15 @@ def repair(source: Path, target: Path, *, log_id: str | None = None) -> RepairRe
 
     Raises:
         NotFound: There is no data file.
-        Refused: The target is a log, or nothing says which log the source was.
+        Refused: There is something in the target, or nothing says which log the source was.
     """
     directory = log_directory(source)
     if not is_log(directory) or not (directory / DATA_FILE).exists():
         raise NotFound("log", "there is no data file in this directory", str(directory))
     identity = log_id or read_marker(directory)
     if identity is None:
-        raise Refused("log_id", "must be given when the marker file is lost", str(directory))
+        hint = "xce log info tells it while the log opens; backups and exports have it."
+        raise Refused("log_id", "must be given when the marker file is lost", None, hint)
     files = [directory / DATA_FILE, *sorted((directory / ARCHIVE).glob("*.segment"))]
     found = salvage(files, genesis(identity, space_names("", "events").frames))
     with LogBuilder(target, log_id=identity) as builder:

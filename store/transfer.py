@@ -34,7 +34,7 @@ from store.embedded.frames import Header
 from store.embedded.journal import Journal
 from store.embedded.rows import Decoded, PlacedRow, Row
 from store.embedded.settings import Settings
-from store.info import found_log, is_log
+from store.info import found_log, refuse_used
 from store.os_errors import unavailable
 from store.rebuild import LogBuilder
 from store.salvage import Salvage
@@ -47,6 +47,7 @@ LINE_MAX = 1 << 30
 """No line is longer: a snapshot is one line."""
 HEADER_MAX = 64 << 10
 """No first line is longer: a file that isn't ours is told by it, whatever it unpacks to."""
+EXPORT = "xce log export LOG FILE"
 
 ANONYMISED = "anonymised-"
 """
@@ -274,11 +275,10 @@ def import_log(source: Path, directory: Path) -> RecordingHeader:
 
     Raises:
         NotFound: There is no such file.
-        Refused: There is a log in the directory, or the file isn't a whole log.
+        Refused: There is something in the directory, or the file isn't a whole log.
         Corrupt: The lines are damaged, incomplete, or give another head digest.
     """
-    if is_log(directory):
-        raise Refused("log", "must not exist yet", str(directory))
+    refuse_used(directory)
     building = directory.with_name(f".{directory.name}.importing.{os.getpid()}")
     shutil.rmtree(building, ignore_errors=True)
     try:
@@ -294,6 +294,10 @@ def import_log(source: Path, directory: Path) -> RecordingHeader:
                 raise Refused("file", rule, str(source), hint)
             _build(file, header, building)
         _put_in_place(building, directory)
+    except Corrupt as error:
+        error.path = error.path or str(source)
+        error.hint = error.hint or f"Nothing was made of it. Export the log anew: {EXPORT}."
+        raise
     finally:
         shutil.rmtree(building, ignore_errors=True)
     return header
@@ -321,9 +325,7 @@ def _build(file: IO[bytes], header: RecordingHeader, directory: Path) -> None:
         builder.finish(epoch=header.epoch)
         head = builder.journal.head()
         if header.head_digest and head.digest.hex() != header.head_digest:
-            raise Corrupt(
-                "chain", head.position, header.head_digest, head.digest.hex(), str(directory)
-            )
+            raise Corrupt("chain", head.position, header.head_digest, head.digest.hex())
 
 
 def _put_in_place(building: Path, directory: Path) -> None:

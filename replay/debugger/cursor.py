@@ -14,7 +14,8 @@ from domain.errors import Refused
 from domain.events.session import SessionHeld
 from projections.scheduling.core import Core
 from projections.scheduling.plugins import Plugins
-from replay.at import Ladder, apply_all
+from replay.at import Ladder
+from replay.engine import apply_all
 from replay.moments import SearchableLog
 
 RECENT_KEPT: Final = 8

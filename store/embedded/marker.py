@@ -38,7 +38,10 @@ def read_marker(directory: Path) -> str | None:
         fields = json.loads(text)
         version, log_id = int(fields["format"]), str(fields["log_id"])
     except (ValueError, KeyError, TypeError) as error:
-        raise Corrupt("foreign", None, "a marker of an XCE log", str(error), str(path)) from None
+        hint = "If it is lost: remove it, and xce log repair LOG NEW --log-id ID."
+        raise Corrupt(
+            "foreign", None, "a marker of an XCE log", str(error), str(path), hint
+        ) from None
     if version > FORMAT:
         raise Corrupt("newer", None, f"log format {FORMAT}", version, str(path))
     return log_id

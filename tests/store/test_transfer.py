@@ -17,6 +17,7 @@ from domain.envelope import Stamped
 from domain.errors import Corrupt, NotFound, Refused, StoreUnavailable
 from domain.events.jobs import JobFinished
 from store.log import EventLog
+from store.repair import repair
 from store.transfer import event_line, export_log, import_log, read_event_line
 from store.verify import verify_here
 from tools.torture.workload import fill, job_events, jobs_events
@@ -140,8 +141,11 @@ def test_a_damaged_file_gives_no_log(tmp_path: Path, directory: Path, damage: st
         lines[0] = lines[0].replace(b'"format":1', b'"format":2')
     (tmp_path / "damaged.jsonl").write_bytes(b"".join(lines))
 
-    with pytest.raises(Corrupt):
+    with pytest.raises(Corrupt) as caught:
         import_log(tmp_path / "damaged.jsonl", tmp_path / "again")
+    assert str(tmp_path / "damaged.jsonl") == caught.value.path
+    assert caught.value.hint
+    assert (damage == "header") == (caught.value.position is None)
     left = {path.name for path in tmp_path.iterdir()}
     assert {"log", "log.jsonl", "damaged.jsonl"} == left
 
@@ -155,6 +159,28 @@ def test_nothing_is_written_over(tmp_path: Path, directory: Path) -> None:
         export_log(directory, tmp_path / "log.jsonl")
     with pytest.raises(Refused):
         import_log(tmp_path / "log.jsonl", directory)
+
+
+@pytest.mark.parametrize("there", ["a file in it", "a file"])
+def test_a_log_is_only_put_where_nothing_is(tmp_path: Path, directory: Path, there: str) -> None:
+    """
+    A mistyped target became a log among other files, were it the root of the system.
+    """
+    export_log(directory, tmp_path / "log.jsonl")
+    target = tmp_path / "full"
+    if there == "a file":
+        target.touch()
+    else:
+        target.mkdir()
+        (target / "letter").touch()
+    for put in (
+        lambda: import_log(tmp_path / "log.jsonl", target), lambda: repair(directory, target),
+    ):  # fmt: skip
+        with pytest.raises(Refused) as caught:
+            put()
+        assert str(target) == caught.value.value
+    left = {path.name for path in tmp_path.rglob("*") if path.parent != directory}
+    assert left == {"log", "log.jsonl", "full"} | ({"letter"} if target.is_dir() else set())
 
 
 @settings(max_examples=30)

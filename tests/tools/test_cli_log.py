@@ -290,3 +290,51 @@ def test_a_running_scheduler_makes_the_snapshot_itself(tmp_path: Path, capsys) -
         assert 0 < made["position"] <= cluster.get("/v1/status")["position"]
         cluster.wait_ended(cluster.submit("true"))
     capsys.readouterr()
+
+
+def test_what_is_damaged_is_told_with_its_file_and_the_next_step(place: Path, capsys) -> None:
+    """
+    Who reads it at night must know which file, what of it, and what to type.
+    """
+    log, data = place / "cluster" / "log", place / "cluster" / "log" / "data.mdb"
+    whole = data.read_bytes()
+    data.write_bytes(whole[:30000])
+    assert 4 == run(["log", "verify", str(log)])
+    out = capsys.readouterr().out
+    assert f"1 problem in {log}. To save what is good: xce log repair {log} NEW." in out
+    assert 4 == run(["log", "info", str(log)])
+    assert f"in {data}" in (err := capsys.readouterr().err)
+    assert "xce log repair" in err
+
+    archive = log / "archive"
+    archive.rename(place / "aside")
+    data.write_bytes(b"")
+    assert 4 == run(["log", "repair", str(log), str(place / "saved")])
+    assert "Nothing that is good was found" in capsys.readouterr().out
+    (place / "aside").rename(archive)
+
+    data.write_bytes(whole)
+    (log / "STORE").write_text("x")
+    assert 4 == run(["log", "info", str(log)])
+    assert "xce log repair LOG NEW --log-id ID" in capsys.readouterr().err
+    (log / "STORE").unlink()
+    assert 2 == run(["log", "repair", str(log), str(place / "again")])
+    assert "must be given when the marker file is lost" in capsys.readouterr().err
+    assert 0 == run(["log", "repair", str(log), str(place / "again"), "--log-id", "another"])
+    assert "it may be another one" in capsys.readouterr().out
+
+
+def test_a_state_that_cannot_be_made_of_a_log_is_told_as_damage(tmp_path: Path, capsys) -> None:
+    """
+    It was called a fault of XCE, by a start of the scheduler too.
+    """
+    from store.log import EventLog
+
+    with EventLog.create(tmp_path / "log") as log:
+        log.append(job_events(1))
+
+    assert 4 == run(["snapshot", "make", str(tmp_path / "log")])
+    assert "corrupt (order), at position 1" in (err := capsys.readouterr().err)
+    assert "xce replay check" in err
+    assert 0 == run(["snapshot", "check", str(tmp_path / "log")])
+    assert "0 snapshots." in capsys.readouterr().out

@@ -120,11 +120,11 @@ def log_verify(log: Path, as_json: bool, fast: bool) -> int:  # noqa: FBT001 - c
     if as_json:
         click.echo(report.as_json())
     else:
-        _show_report(report)
+        _show_report(report, log)
     return 0 if report.is_good else CORRUPT
 
 
-def _show_report(report: VerifyReport) -> None:
+def _show_report(report: VerifyReport, log: Path) -> None:
     """
     Print what a walk over a log found.
     """
@@ -139,8 +139,11 @@ def _show_report(report: VerifyReport) -> None:
         click.echo(problem.text())
     if report.problem_count > len(report.problems):
         click.echo(f"and {report.problem_count - len(report.problems)} more")
+    if report.is_good:
+        click.echo("The log is good.")
+        return
     found = counted(report.problem_count, "problem")
-    click.echo("The log is good." if report.is_good else f"{found}.")
+    click.echo(f"{found} in {report.path}. To save what is good: xce log repair {log} NEW.")
 
 
 @snapshot_group.command(

@@ -28,6 +28,7 @@ from tools.cli.output import say_json
 from tools.cli.replay_state import AT_HELP
 
 PATH = click.Path(path_type=Path)
+CORRUPT = 4
 LOG = click.argument("log", metavar="LOG", type=PATH)
 
 
@@ -157,19 +158,25 @@ def log_import(file: Path, log: Path, *, as_json: bool) -> None:
 @click.argument("new", metavar="NEW", type=PATH)
 @click.option("--log-id", help="The log's identity, when its marker file is lost.")
 @json_option
-def log_repair(log: Path, new: Path, *, log_id: str | None, as_json: bool) -> None:
+def log_repair(log: Path, new: Path, *, log_id: str | None, as_json: bool) -> int:
     """
-    Save what is good of a damaged log into the new log NEW; LOG stays as it is.
+    Save what is good of a damaged log into the new log NEW; LOG stays as it is. Exit status 4 when
+    nothing of it is.
     """
     result = repair(log, new, log_id=log_id)
     lost = ", ".join(f"{first} to {last}" for first, last in result.lost) or "none"
     rest = f"; {result.rest_events} good events behind stand in {result.rest_file}"
-    report(
-        asdict(result),
+    text = (
         f"{result.events} events saved in {new}; lost positions: {lost}"
-        f"{rest if result.rest_events else ''}.",
-        as_json=as_json,
+        f"{rest if result.rest_events else ''}."
     )
+    if log_id and result.rest_events and not result.events:
+        text += f" None of them follows from the identity {log_id}: it may be another one."
+    is_empty = not (result.events or result.rest_events)
+    if is_empty:
+        text = f"Nothing that is good was found in {log}: {new} is empty. Restore a backup."
+    report(asdict(result), text, as_json=as_json)
+    return CORRUPT if is_empty else 0
 
 
 @click.command("backup", epilog=examples("xce log backup ~/.local/state/xce /backup/xce-log"))

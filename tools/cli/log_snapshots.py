@@ -94,6 +94,8 @@ def snapshot_check(log: Path, *, as_json: bool) -> int:
         say_json({"snapshots": rows})
     for entry, problem in () if as_json else found:
         click.echo(f"{entry.position:>12}  {problem or 'good'}")
+    if not (found or as_json):
+        click.echo("0 snapshots.")
     return CORRUPT if any(problem for _, problem in found) else 0
 
 

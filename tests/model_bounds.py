@@ -49,14 +49,14 @@ class Bound:
 
     def most_on(self, model: Model, hosts: tuple[str, ...] | None) -> int:
         """
-        Return how much is allowed on some hosts together.
+        Return how much is allowed on some hosts together; by processors in whole units, rounded up.
         """
         if self.basis == "absolute":
             return self.most
         on = [model.hosts[name] for name in hosts or () if name in model.hosts]
         if self.basis == "percent":
             return sum(self.most * host.totals.get(self.resource, 0) // 100_000 for host in on)
-        return sum(self.most * host.slots for host in on)
+        return sum(-(-self.most * host.slots // MILLI) * MILLI for host in on)
 
     def code(self, tasks: int) -> str:
         """

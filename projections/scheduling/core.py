@@ -40,7 +40,8 @@ class Core:
         stored: A state to go on from; empty when None.
         plain: Decide literally by the specification, slowly: for tests that compare.
 
-    ``is_cut_short`` says that the last session stopped at its most decisions and must go on.
+    ``is_cut_short`` says that the last session must go on: it stopped at its most decisions, or its
+    last ones let jobs start that had had their turn.
     ``tracing`` writes down how sessions decide, None for not at all; it changes no decision.
     """
 
@@ -179,9 +180,10 @@ class Core:
             raise _falls(now_us, stored.time_us)
         tracing = None if self.tracing is None else self.tracing.begin(self.state, now_us)
         session = self._session
-        self.is_cut_short = not session.hold(now_us, tracing)
+        is_complete = session.hold(now_us, tracing)
+        self.is_cut_short = not (is_complete and session.is_settled)
         if tracing is not None:
-            tracing.finish(is_complete=not self.is_cut_short)
+            tracing.finish(is_complete=is_complete)
         made = session.take_made()
         if made:
             made[-1] = stamp(Stamped, (*made[-1][:-1], True))

@@ -6,7 +6,7 @@ One scheduling session: pick, place, pend. It reads like the specification.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from domain.allocations import Allocation
@@ -63,7 +63,8 @@ class Session:
         runner: Places requests.
         record: Stamps a decision and applies it at once.
 
-    ``made`` holds what one decides, behind the session's own event.
+    ``made`` holds what one decides, behind the session's own event. ``is_settled`` is False when
+    another one at the same moment may start more.
     """
 
     def __init__(self, state: State, runner: PlacementRunner, record: Record) -> None:
@@ -73,6 +74,8 @@ class Session:
         self._sets = ReasonSets(state, runner, self._decided)
         self._planner = state.planner
         self._is_listed = isinstance(state.picker, PickerLists)
+        self._in_a_row = 0
+        self.is_settled = True
         self._tracer: Tracer | None = None
 
     def _begin(self, now_us: int, tracing: SessionTracing | None) -> None:
@@ -119,7 +122,9 @@ class Session:
             self._preemption().end_idle_holds()
         if state.gatherers or state.gave_up:
             self._gathering().give_up()
+        keeping = [*state.gatherers.values(), *state.keepers.values()]
         self._try_all()
+        self._note_whether_settled(keeping)
         if self._left <= 0:
             state.keep_back_still(became_ready)
             return False
@@ -162,6 +167,25 @@ class Session:
             is_stepwise = self._planner is not None and self._planner.is_stepwise()
             if not (is_stepwise or self._state.may_open_by_taking()):
                 return
+
+    def _note_whether_settled(self, keeping: Iterable[JobRecord]) -> None:
+        """
+        Note whether jobs may start now that had their turn before: one behind them gave back what
+        was kept for it, or what was started behind the one that is promised hosts used up what
+        bounds both, so that these hosts needn't stay free for it.
+        """
+        state, now_us = self._state, self._now_us
+        is_settled = not any(
+            job.state is JobState.PEND
+            and job.stream not in state.gatherers
+            and job.stream not in state.keepers
+            for job in keeping
+        )
+        if self._dispatches and (state.limits.are_any or state.stored.arrays):
+            kept = (kept_from_starting(state, job, now_us) for job in state.promised.values())
+            is_settled = is_settled and not any(kept)
+        self._in_a_row = 0 if is_settled else self._in_a_row + 1
+        self.is_settled = self._in_a_row % PASSES_MAX == 0
 
     def _try_jobs(self, picker: JobPicker) -> None:
         """

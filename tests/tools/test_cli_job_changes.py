@@ -202,6 +202,8 @@ def test_a_pending_job_is_changed_switched_and_moved(live):
     assert ("low", "name", 98, 3_600_000_000, []) == (
         job["queue"], job["name"], job["tasks_min"], job["run_limit_us"], list(job["resreq"])
     )  # fmt: skip
+    again = live.run("modify", "-J", "name", job_id)
+    assert f"Job {job_id} is as asked already: nothing changed.\n" == again.stdout
     assert 2 == live.run("modify", job_id).returncode
     assert "queue" in live.run("switch", "nowhere", job_id).stderr
     assert 2 == live.run("requeue", job_id).returncode

@@ -331,7 +331,8 @@ def change_jobs(
             failures.append(error)
             continue
         if not as_json:
-            say(f"Job {job_id} {done}.")
+            told = done if answer.get("changed", True) else "is as asked already: nothing changed"
+            say(f"Job {job_id} {told}.")
             for text in answer.get("notes", ()):
                 note(f"xce: {text}")
     if as_json:

@@ -278,7 +278,7 @@ def show_hosts(short: list[Row]) -> None:
     """
     if short:
         # Of a job of many tasks only a part was tried there.
-        heads = ("HOST", "REASON", "RESOURCE", "PART_NEEDS", "AVAILABLE")
+        heads = ("HOST", "REASON", "RESOURCE", "ASKED_THERE", "AVAILABLE")
         table(
             heads,
             [

@@ -16,7 +16,7 @@ import pytest
 
 from domain.amounts import Amount
 from domain.jobs import EnvironmentVariable, Program
-from tools.agent import loads, measure
+from tools.agent import loads, measure, processes
 from tools.agent.agent import Agent, AgentSettings
 from tools.agent.assignments import CannotRun, start_request
 from tools.agent.files import WorkerFiles
@@ -333,6 +333,37 @@ def test_a_measure_is_told_only_when_it_has_changed() -> None:
     )
     assert seen.amounts[0].milli > 1_000_000
     assert (None, None) == ((second and second.jobs) or None, (gone and gone.jobs) or None)
+
+
+def test_swap_space_of_a_process_is_what_the_kernel_says() -> None:
+    """
+    Kernel threads have none, and who has gone has none any more.
+    """
+    status = Path("/proc/self/status").read_bytes()
+    line = b"VmSwap:\t    2048 kB\n"
+
+    assert b"\nVmSwap:" in status
+    assert 2 << 20 == processes.swapped_in(b"Name:\tx\nVmRSS:\t 5 kB\n" + line + b"Threads:\t1\n")
+    assert 0 == processes.swapped_in(b"Name:\tkthreadd\n")
+    assert 0 == processes.swapped_bytes(2**30)
+
+
+@pytest.mark.parametrize("swap_kib", [0, 5_000])
+def test_swap_space_is_told_where_there_is_some(swap_kib: int) -> None:
+    """
+    A job's swap limit is compared with it; that it begins or ends is news by itself.
+    """
+    attempt = Attempt("1", 1, Phase.RUNNING)
+    told = measure.Total(memory=1 << 20, swap=swap_kib << 10).usage_of(attempt)
+    meter = measure.Meter("")
+
+    names = [amount.resource for amount in told.amounts]
+    assert ["mem"] + ["swp"] * bool(swap_kib) == names
+    assert meter.is_news(told)
+    meter.note((told,))
+    assert not meter.is_news(told)
+    other = measure.Total(memory=1 << 20).usage_of(attempt)
+    assert bool(swap_kib) == meter.is_news(other)
 
 
 @pytest.mark.parametrize(

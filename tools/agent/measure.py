@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import platform
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -17,6 +18,8 @@ from tools.agent import processes
 from tools.agent.loads import LoadNews, has_changed, load_of_host, milli_kib
 from tools.agent.messages import Attempt, Phase
 from tools.agent.protocol import Usage
+
+SWAP = "swp"
 
 
 def slots() -> int:
@@ -85,7 +88,7 @@ class Meter:
             self._is_blind = False
             self._load_news.forget()
         news = self._load_news.of(load)
-        changed = tuple(usage for usage in used if self._is_news(usage))
+        changed = tuple(usage for usage in used if self.is_news(usage))
         alive = {(usage.job_id, usage.attempt) for usage in used}
         self._told = {key: usage for key, usage in self._told.items() if key in alive}
         if not changed and not news:
@@ -94,7 +97,7 @@ class Meter:
             # What jobs use and what is free were measured together, and are told so.
             news = (Amount(resource=MEM, milli=load[MEM]), *news)
         self._load_news.note(news)
-        self._told.update(((usage.job_id, usage.attempt), usage) for usage in changed)
+        self.note(changed)
         return Usage(load=news, jobs=changed)
 
     def _blind(self) -> Usage | None:
@@ -104,39 +107,76 @@ class Meter:
         was_blind, self._is_blind = self._is_blind, True
         return None if was_blind else Usage(is_blind=True)
 
-    def _is_news(self, usage: JobUsage) -> bool:
+    def note(self, told: tuple[JobUsage, ...]) -> None:
+        """
+        Remember what is told of attempts.
+        """
+        self._told.update(((usage.job_id, usage.attempt), usage) for usage in told)
+
+    def is_news(self, usage: JobUsage) -> bool:
+        """
+        Say whether what an attempt uses wasn't told yet, or has changed beyond a threshold.
+        """
         told = self._told.get((usage.job_id, usage.attempt))
         if told is None or (told.processes, told.threads) != (usage.processes, usage.threads):
             return True
-        return has_changed(told.amounts[0].milli, usage.amounts[0].milli)
+        seen = {amount.resource: amount.milli for amount in usage.amounts}
+        before = {amount.resource: amount.milli for amount in told.amounts}
+        return any(
+            has_changed(before.get(name, 0), seen.get(name, 0)) for name in {**before, **seen}
+        )
+
+
+@dataclass(slots=True)
+class Total:
+    """
+    Add up what the processes of an attempt use; memory and swap space in bytes.
+    """
+
+    memory: int = 0
+    cpu_us: int = 0
+    processes: int = 0
+    threads: int = 0
+    swap: int = 0
+
+    def usage_of(self, attempt: Attempt) -> JobUsage:
+        """
+        Return it as it is told; swap space only where there is some.
+        """
+        memory = Amount(resource=MEM, milli=milli_kib(self.memory))
+        swap = Amount(resource=SWAP, milli=milli_kib(self.swap))
+        return JobUsage(
+            job_id=attempt.job_id,
+            attempt=attempt.attempt,
+            cpu_us=self.cpu_us,
+            processes=self.processes,
+            threads=self.threads,
+            amounts=(memory, swap) if self.swap else (memory,),
+        )
 
 
 def _used(running: dict[int, Attempt], worker_directory: str) -> list[JobUsage]:
     """
-    Add up memory, processor time, processes and threads of each running attempt, also of what left
-    its process group.
+    Add up memory, processor time, processes, threads and swap space of each running attempt, also
+    of what left its process group.
     """
-    totals = {leader: [0, 0, 0, 0] for leader in running}
+    totals = {leader: Total() for leader in running}
     members = _members(running, worker_directory) if running else {}
+    # Mostly there is none in use, and each process would have one file more to read.
+    is_swapping = bool(members) and psutil.swap_memory().used > 0
     for pid, leader in members.items():
         with suppress(psutil.Error, OSError):
             process = psutil.Process(pid)
             spent, total = process.cpu_times(), totals[leader]
-            total[0] += process.memory_info().rss
-            total[1] += round((spent.user + spent.system) * 1e6)
-            total[2] += 1
-            total[3] += process.num_threads()
+            total.memory += process.memory_info().rss
+            total.cpu_us += round((spent.user + spent.system) * 1e6)
+            total.processes += 1
+            total.threads += process.num_threads()
+            total.swap += processes.swapped_bytes(pid) if is_swapping else 0
     return [
-        JobUsage(
-            job_id=attempt.job_id,
-            attempt=attempt.attempt,
-            cpu_us=totals[leader][1],
-            processes=totals[leader][2],
-            threads=totals[leader][3],
-            amounts=(Amount(resource=MEM, milli=milli_kib(totals[leader][0])),),
-        )
+        totals[leader].usage_of(attempt)
         for leader, attempt in running.items()
-        if totals[leader][2]
+        if totals[leader].processes
     ]
 
 

@@ -63,6 +63,25 @@ def born_ticks(pid: int) -> int:
     return 0 if not facts or facts[0] in (b"Z", b"X") else int(facts[19])
 
 
+def swapped_bytes(pid: int) -> int:
+    """
+    Return how much of a process lies in swap space, 0 when there is no such process.
+    """
+    try:
+        status = Path(f"/proc/{pid}/status").read_bytes()
+    except OSError:
+        return 0
+    return swapped_in(status)
+
+
+def swapped_in(status: bytes) -> int:
+    """
+    Return the same from its status file; kernel threads have no such line.
+    """
+    words = status.partition(b"\nVmSwap:")[2].split(maxsplit=2)
+    return int(words[0]) * 1024 if words else 0
+
+
 def is_stopped(pid: int) -> bool:
     """
     Tell whether a process is stopped by a signal.

@@ -28,6 +28,7 @@ PARAMETERS: Final = {
     "limits.file_kib": "file_size",
     "limits.memory_kib": "memory",
     "limits.processes": "processes",
+    "limits.swap_kib": "swap",
     "limits.threads": "threads",
     "object": "name",
     "preference": "hosts",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -30,6 +30,8 @@ _OPTIONS = (
     click.option("-M", "memory", metavar="SIZE",
                  help="End it when it uses more memory; in MB, or with a suffix such as 2G; "
                       "rounded up to a whole MB."),
+    click.option("-v", "swap", metavar="SIZE",
+                 help="End it when it uses more swap space; as for -M."),
     click.option("-F", "file_size", metavar="SIZE", help="No file of it gets larger; as for -M."),
     click.option("-c", "cpu", metavar="[HOURS:]MINUTES",
                  help="End it when it has used so much processor time."),
@@ -90,11 +92,18 @@ def more_of(options: dict[str, Any]) -> Json:
     return {**found, "limits": limits} if limits else found
 
 
+SIZES: Final = (
+    ("memory", "memory_kib", "-M"),
+    ("swap", "swap_kib", "-v"),
+    ("file_size", "file_kib", "-F"),
+)
+
+
 def _limits(options: dict[str, Any]) -> Json:
     from domain.units import MemoryUnit, memory_limit_kib
 
     found: Json = {}
-    for name, field, letter in (("memory", "memory_kib", "-M"), ("file_size", "file_kib", "-F")):
+    for name, field, letter in SIZES:
         if options[name]:
             found[field] = memory_limit_kib(options[name], unit=MemoryUnit.MB, field=letter)
     if options["cpu"]:

@@ -22,7 +22,7 @@ from domain.events.jobs import JobStartPromised
 from domain.reservations import BackfillReservation, KeptRun
 from projections.scheduling.forecast import Forecasts, needs_of
 from projections.scheduling.foreseen import kept_of
-from projections.scheduling.holds import waits_to_be_ready
+from projections.scheduling.holds import asks_anew, waits_to_be_ready
 from projections.scheduling.own_view import ground_of, relief_for
 from projections.scheduling.placement.failures import failed_outcome
 from projections.scheduling.placement.ground import Ground
@@ -73,14 +73,13 @@ class Gathering:
         Have those give everything back whose time is over, or who can't be tried now.
         """
         state = self._state
-        if any(job.gave_up_us != self._now_us for job in state.gave_up.values()):
-            # Their turn has passed: they may gather again.
-            state.gave_up = {
-                stream: job
-                for stream, job in state.gave_up.items()
-                if job.gave_up_us == self._now_us
-            }
+        passed = [job for job in state.gave_up.values() if job.gave_up_us != self._now_us]
+        for job in sorted(passed, key=order_of):
+            # Its turn has passed: it may gather again, and asks as others do.
+            del state.gave_up[job.stream]
             state.capacity.freed += 1
+            if job.stream not in state.gatherers:
+                asks_anew(state, job)
         for job in sorted(state.gatherers.values(), key=order_of):
             assert job.promise is not None, job.stream
             until_us = job.promise.until_us

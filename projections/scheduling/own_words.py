@@ -32,7 +32,8 @@ def own_words(state: State, job: JobRecord, *, asks_more: bool) -> str:
         words += _words_of_queue(state, job)
     if job.keeps is not None or (state.victims and state.has_victims(job)):
         words += f" keeps={job.job_id}"
-    if job.stream in state.gatherers:
+    if job.stream in state.gatherers or job.stream in state.gave_up:
+        # One that gave up lets its turn pass, which proves nothing for its like.
         words += f" gathers={job.job_id}"
     if asks_more and stored.queues[spec.queue].spec.is_backfill:
         words += f" within={state.run_limit_us(job)}"

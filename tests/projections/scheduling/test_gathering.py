@@ -11,7 +11,7 @@ from domain.errors import Refused
 from domain.queues import QueueSpec
 from projections.scheduling.core import Core
 from projections.scheduling.derived import derived
-from tests.builders import SECOND_US
+from tests.builders import SECOND_US, some_settings
 from tests.projections.scheduling.policies import limit
 from tests.scenario import Scenario
 
@@ -120,3 +120,27 @@ def test_what_a_job_keeps_is_no_limit_to_itself(*, plain: bool) -> None:
     assert [] == scenario.session()
     scenario.open("h2")
     assert ["BIG dispatched: h1*3 h2*2"] == scenario.session()
+
+
+@pytest.mark.parametrize("picker", ["builtin_fcfs", "fairshare", "shortest_first"])
+@pytest.mark.parametrize("plain", [False, True])
+def test_what_a_job_gives_back_the_next_like_it_gathers(picker: str, *, plain: bool) -> None:
+    """
+    That the first one lets its turn pass proves nothing for those that ask for the same: they were
+    passed over until something else happened.
+    """
+    scenario = Scenario(some_settings(picker=picker), plain=plain)
+    par = QueueSpec(priority=50, slot_reserve_us=300 * SECOND_US)
+    scenario.command(DefineQueue(queue="par", spec=par))
+    scenario.hosts("h1 slots=4")
+    scenario.jobs("A tasks=2")
+    scenario.session()
+    scenario.jobs("BIG tasks=4 queue=par", "WIDE tasks=4 queue=par")
+    scenario.session()
+    assert set(scenario.state.gatherers) == {scenario.job("BIG").stream}
+    scenario.pass_time(300)
+    scenario.session()
+
+    assert set(scenario.state.gatherers) == {scenario.job("WIDE").stream}
+    scenario.core = Core.restore(scenario.core.snapshot(), scenario.core.plugins, plain=plain)
+    assert [] == scenario.session()

@@ -190,7 +190,7 @@ def test_branch_and_diff_say_what_they_mean(capfd, log, tmp_path):
     run(capfd, "branch", log, "--at", inside, "--log", early, "--until", "@50")
     told = run(capfd, "diff", log, early, status=1)
     assert "started in A only: jobs 2, 3\n" in told
-    assert ["JOBS", "A", "JOBS", "B"] == told.splitlines()[0].split()[1:5]
+    assert ["JOBS_A", "JOBS_B"] == told.splitlines()[0].split()[1:3]
 
 
 @pytest.mark.parametrize(

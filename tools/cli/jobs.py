@@ -272,7 +272,7 @@ def _facts(job: Json) -> list[tuple[str, Any]]:
         ("Submitted", show_time(job.get("submit_us"))),
         ("Started", show_time(job.get("start_us"))),
         ("Finished", show_time(job.get("finish_us"))),
-        ("Exit", exit_words(job.get("exit_code"), job.get("signal"))),
+        ("Ended with", exit_words(job.get("exit_code"), job.get("signal"))),
         ("Why it ended", termination_words(job.get("why") or "")),
         ("CPU time", show_duration(job.get("cpu_us") or None)),
         ("Memory peak", show_kib(job.get("max_rss_kib") or None)),

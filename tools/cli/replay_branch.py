@@ -4,7 +4,6 @@ Try another future of a log, and set two logs side by side.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tools.cli.options import json_option
-from tools.cli.output import counted, note, note_each, say, say_json, show_duration
+from tools.cli.output import counted, note, note_each, say, say_json, show_duration, table
 from tools.cli.replay_state import AT_HELP, bar, log_argument, progress_option
 
 if TYPE_CHECKING:
@@ -264,20 +263,8 @@ def _show_groups(kind: str, groups: list[Group]) -> None:
             *(_decimal(side.mean_bounded_slowdown, 1, 2) for side in sides),
             *(_decimal(side.utilisation, 1, 4) for side in sides),
         ))  # fmt: skip
-    heads = (kind.upper(), "JOBS A", "JOBS B", "WAIT A (s)", "WAIT B (s)", "SLOWDOWN A",
-             "SLOWDOWN B", "UTIL A", "UTIL B")  # fmt: skip
-    table_of(heads, rows)
-
-
-def table_of(heads: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
-    """
-    Print a table whose columns but the first hold numbers.
-    """
-    shown = [tuple("-" if cell is None else str(cell) for cell in row) for row in rows]
-    widths = [max(len(row[at].strip()) for row in (heads, *shown)) for at in range(len(heads))]
-    for row in (heads, *shown):
-        cells = [cell.strip().rjust(wide) for cell, wide in zip(row[1:], widths[1:], strict=True)]
-        say("  ".join([row[0].ljust(widths[0]), *cells]))
+    numbers = "JOBS_A JOBS_B WAIT_A_S WAIT_B_S SLOWDOWN_A SLOWDOWN_B UTIL_A UTIL_B"
+    table([kind.upper(), *numbers.split()], rows, numbers=numbers)
 
 
 def _show_moved(one: Moved) -> None:

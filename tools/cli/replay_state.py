@@ -192,7 +192,7 @@ def _show_queues(core: Core) -> None:
          "active" if queue.spec.is_active else "inactive")
         for queue in core.state.stored.queues.values()
     ]  # fmt: skip
-    table(("QUEUE", "PRIORITY", "TAKES JOBS", "STARTS JOBS"), rows, numbers="PRIORITY")
+    table(("QUEUE", "PRIORITY", "TAKES_JOBS", "STARTS_JOBS"), rows, numbers="PRIORITY")
 
 
 def _show_jobs(core: Core) -> None:
@@ -209,7 +209,7 @@ def _show_jobs(core: Core) -> None:
          show_utc(one.submit_us), hosts_of(core, one.allocation) or reasons_of(core, one))
         for one in jobs[:JOBS_SHOWN]
     ]  # fmt: skip
-    heads = ("JOB", "STATE", "USER", "QUEUE", "TASKS", "SUBMITTED", "WHERE OR WHY")
+    heads = ("JOB", "STATE", "USER", "QUEUE", "TASKS", "SUBMITTED", "WHERE_OR_WHY")
     table(heads, rows, numbers="TASKS")
     if len(jobs) > JOBS_SHOWN:
         more = counted(len(jobs) - JOBS_SHOWN, "more job")

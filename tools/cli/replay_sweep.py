@@ -18,8 +18,8 @@ from tools.cli.options import json_option
 from tools.cli.output import counted, note_each, say, say_json, table
 
 SHOWN = (
-    ("JOBS", "jobs"), ("MEAN WAIT S", "mean_wait_s"), ("SLOWDOWN", "mean_bounded_slowdown"),
-    ("UTILISATION", "utilisation"), ("MAKESPAN S", "makespan_s"),
+    ("JOBS", "jobs"), ("MEAN_WAIT_S", "mean_wait_s"), ("SLOWDOWN", "mean_bounded_slowdown"),
+    ("UTILISATION", "utilisation"), ("MAKESPAN_S", "makespan_s"),
 )  # fmt: skip
 TRIALS_MAX = 100_000
 
@@ -160,13 +160,13 @@ def _show(rows: list[dict[str, Any]]) -> None:
     totals = [sum(row["left_out"].values()) for row in rows]
     some = any(totals)
     heads = ("TRIAL", *(name.upper() for name in varied), *(head for head, _ in SHOWN),
-             *(("LEFT OUT",) if some else ()))  # fmt: skip
+             *(("LEFT_OUT",) if some else ()))  # fmt: skip
     cells = [
         (row["trial"], *(row[name] for name in varied), *(row[name] for _, name in SHOWN),
          *((f"{total:,}",) if some else ()))
         for row, total in zip(rows, totals, strict=True)
     ]  # fmt: skip
-    table(heads, cells, numbers="TRIAL JOBS SLOWDOWN UTILISATION")
+    table(heads, cells, numbers="TRIAL LEFT_OUT " + " ".join(head for head, _ in SHOWN))
     _show_left_out(rows)
     unplaced = sum(int(row["never_placed"]) for row in rows)
     if unplaced:

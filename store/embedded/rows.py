@@ -4,7 +4,9 @@ Rows: what a log holds, without objects around it, and how a commit is cut into 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple, cast
 from uuid import UUID
 
@@ -94,16 +96,20 @@ class CommitRows(NamedTuple):
 
     def _parts(self) -> Iterator[slice]:
         """
-        Yield where the parts begin and end.
+        Yield where the parts begin and end: each has as many rows as a frame may hold.
         """
-        begin = size = 0
-        for at, length in enumerate(map(len, self.states)):
-            refuse_too_large(self.streams[at], self.versions[at], length)
-            if at > begin and (size + length > PAYLOAD_SOFT_MAX or at - begin >= EVENTS_MAX):
-                yield slice(begin, at)
-                begin, size = at, 0
-            size += length
-        yield slice(begin, len(self.states))
+        sizes = list(accumulate(map(len, self.states), initial=0))
+        if max(map(len, self.states)) > STATE_MAX:
+            for stream, version, state in zip(
+                self.streams, self.versions, self.states, strict=True
+            ):
+                refuse_too_large(stream, version, len(state))
+        begin, rows = 0, len(self.states)
+        while begin < rows:
+            fitting = bisect_right(sizes, sizes[begin] + PAYLOAD_SOFT_MAX) - 1
+            end = min(max(begin + 1, fitting), begin + EVENTS_MAX, rows)
+            yield slice(begin, end)
+            begin = end
 
 
 def refuse_too_large(stream: Stream, version: int, length: int) -> None:

@@ -14,7 +14,8 @@ import zstandard
 from eventsourcing.tests import persistence as tp
 
 from domain.errors import Corrupt
-from store.snapshots import SnapshotRecorder, SnapshotStore
+from store.snapshot_files import read_header
+from store.snapshots import SnapshotRecorder, SnapshotStore, schema_key
 from tests.store.test_library_suites import TextIds
 
 SCHEMA = "core:1"
@@ -115,6 +116,21 @@ def test_one_of_another_log_or_history_or_schema_is_not_taken(
     assert "foreign" == store.problems[-1].kind
 
 
+def test_one_under_the_name_of_another_is_not_taken(store: SnapshotStore) -> None:
+    """
+    A state of another schema would be misread; each file says itself what it is.
+    """
+    other = put(store, 10, schema="core:2")
+    shutil.copy(
+        other, store.directory / other.name.replace(schema_key("core:2"), schema_key(SCHEMA))
+    )
+
+    assert newest(store) is None
+    assert ["order"] == [problem.kind for problem in store.problems]
+    found = store.check(head=100, digest_at=digest_at)
+    assert [False, True] == sorted(problem == "" for _, problem in found)
+
+
 def test_a_newer_format_is_refused_by_name(store: SnapshotStore) -> None:
     """
     An unknown shape must not be guessed at.
@@ -149,6 +165,10 @@ def test_the_file_is_readable_without_us(store: SnapshotStore) -> None:
     with path.open("rb") as file:
         reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
         assert STATE == reader.read()
+    frame = path.read_bytes()[-read_header(path).stored_size :]
+    parameters = zstandard.get_frame_parameters(frame)
+    assert parameters.has_checksum
+    assert len(STATE) == parameters.content_size
 
 
 def test_pruning_keeps_the_newest_and_the_pinned(store: SnapshotStore) -> None:

@@ -162,7 +162,7 @@ class GroupedPicker:
         for group in self._candidates():
             # Fresh jobs get a copy of what the first one proves now, so that one is tried.
             is_proved = group.proved == self._view.epoch_of(group.fingerprint)
-            group.is_spent = is_proved and self._order.first(group.fresh) is None
+            group.is_spent = is_proved and self._first_fresh(group) is None
             if not group.is_spent:
                 group.round = self._round
             self._add_head(group, heapify_later=True)
@@ -283,11 +283,22 @@ class GroupedPicker:
         assert self._current is not None, "on_dispatch and on_pend follow next_job"
         return self._current
 
+    def _first_fresh(self, group: Group) -> Entry | None:
+        """
+        Return the first job of a group that doesn't know its reasons, None when all do. A core that
+        is fed with what another one decided has jobs told theirs between its sessions.
+        """
+        while (entry := self._order.first(group.fresh)) is not None:
+            if not self._view.knows_reasons(entry[1]):
+                break
+            heappush(group.known, heappop(group.fresh))
+        return entry
+
     def _add_head(self, group: Group, *, heapify_later: bool = False) -> None:
         """
         Add the group's next job to try, if it has one.
         """
-        entry = self._order.first(group.fresh)
+        entry = self._first_fresh(group)
         if not group.is_spent:
             known = self._order.first(group.known)
             if entry is None or (known is not None and known[0] < entry[0]):

@@ -336,3 +336,21 @@ def test_a_job_that_is_about_to_be_put_back_still_hears_of_its_parents() -> None
     finish(cores, 0)
 
     assert [2] == [event.attempt for event in told(cores, JobDispatched)]
+
+
+def test_jobs_that_another_core_has_told_their_reasons_are_passed_over() -> None:
+    """
+    A core that is fed with decisions hears of reasons between its sessions. It took such a job for
+    one that has none, and tried it behind a dispatch that had changed them.
+    """
+    cores = cores_with("h1", accept_interval_us=20 * SECOND_US)
+    submit(cores, tasks_min=3, tasks_max=3)
+    submit(cores)
+    cores.session()
+    submit(cores)
+    submit(cores, tasks_min=3, tasks_max=3)
+    cores.session()
+    cores.replay()
+    cores.now_us += 20 * SECOND_US
+
+    assert ["1"] == [event.proved_by for event in told(cores, ReasonSetChanged)]

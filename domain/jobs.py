@@ -212,7 +212,7 @@ class ExitRules(Value):
 
     Args:
         requeue: The job goes back to pending.
-        exclude: The same, and hosts where it ended so are avoided.
+        exclude: The same, and the host where it ended so is avoided, unless it had several tasks.
         success: The job is DONE.
         requeue_max: So often at most it goes back by its exit value, None for ever.
     """

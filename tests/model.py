@@ -701,7 +701,7 @@ class Model:
         may_go_back = rules.most is None or job.times_back < rules.most
         if is_own_end and may_go_back and exit_code in (*rules.requeue, *rules.exclude):
             job.back_why = "exit value"
-            if exit_code in rules.exclude:
+            if exit_code in rules.exclude and sum(job.got.tasks.values()) == 1:
                 job.avoids = (*job.avoids, *job.got.tasks)
         if job.is_unwanted:
             job.back_why = ""

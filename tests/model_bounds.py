@@ -23,6 +23,7 @@ class Bound:
         each_host: Whether each host has a budget of its own.
         rank: In which order causes are looked at.
         counts_stopped: Whether jobs that were stopped for others count.
+        spares_hunters: Whether these keep nobody from starting who may preempt them.
         basis: What ``most`` is told in.
     """
 
@@ -40,6 +41,7 @@ class Bound:
     each_host: bool = False
     rank: int = 3
     counts_stopped: bool = True
+    spares_hunters: bool = False
     projects: tuple[str, ...] | None = None
     profiles: tuple[str, ...] | None = None
     each_profile: bool = False
@@ -151,7 +153,7 @@ def bounds_of(model: Model) -> list[Bound]:
             bound.projects, bound.group = limit.projects, only
             bound.each_user, bound.each_queue = limit.each_user, limit.each_queue
             bound.each_group, bound.each_project = True, limit.each_project
-            bound.each_host, bound.counts_stopped = limit.each_host, limit.resource != "jobs"
+            bound.each_host, bound.spares_hunters = limit.each_host, limit.resource == "jobs"
             bound.basis = limit.basis
             bound.profiles, bound.each_profile = limit.profiles, limit.each_profile
             found.append(bound)

@@ -90,6 +90,18 @@ class Sight:
             return holder is self.job
         return other.queue in preys_of(self.model, self.job.queue)
 
+    def _is_spared(self, other: Job) -> bool:
+        """
+        Say whether another job is, or would be, stopped for one that may preempt it, such as this.
+        """
+        if other in self.stopped:
+            return True
+        preys = preys_of(self.model, self.job.queue)
+        return bool(other.aside) and (
+            other.stopped_for == self.job.number
+            or (bool(other.stopped_for) and other.queue in preys)
+        )
+
     def _has_given(self, other: Job, resource: str) -> bool:
         """
         Say whether another job has given a resource back.
@@ -202,6 +214,7 @@ class Sight:
         for other in self.model.live():
             is_stopped = other in self.stopped or (other.aside and other.stopped_for)
             is_free = other in self.ended or (is_stopped and not bound.counts_stopped)
+            is_free |= bound.spares_hunters and self._is_spared(other)
             if bound.owner_of(self.model, other) == owner and other.got and not is_free:
                 used += taken_of(other.got, bound.resource, hosts)
         for holder in self._others_that_hold():

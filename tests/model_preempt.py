@@ -6,7 +6,7 @@ Stop running jobs for a waiting one, and let them go on: a part of the obvious s
 from __future__ import annotations
 
 from tests.model import Grant, Host, Job, Model
-from tests.model_bounds import bounds_of, taken_of
+from tests.model_bounds import Bound, bounds_of, taken_of
 from tests.model_load import may_go_on
 from tests.model_place import (
     Sight,
@@ -206,7 +206,26 @@ def _may_be_charged(model: Model, job: Job) -> bool:
             is_more = left is not None and taken_of(job.got, bound.resource, hosts) > left
             if is_more and not bound.counts_stopped:
                 return False
+            if bound.spares_hunters and _is_overdrawn(model, bound, job, hosts):
+                return False
     return True
+
+
+def _is_overdrawn(
+    model: Model, bound: Bound, job: Job, hosts: tuple[str, ...] | None
+) -> bool:
+    """
+    Say whether more is in use than a bound allows of what a stopped job has too.
+    """
+    owner = bound.owner_of(model, job)
+    if owner is None or job.got is None or not taken_of(job.got, bound.resource, hosts):
+        return False
+    used = sum(
+        taken_of(other.got, bound.resource, hosts)
+        for other in model.live()
+        if other.got is not None and bound.owner_of(model, other) == owner
+    )
+    return used > bound.most_on(model, hosts)
 
 
 def _resume_key(model: Model, job: Job) -> Rank:

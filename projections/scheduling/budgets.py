@@ -83,6 +83,8 @@ class Rule:
         under: A project; its own jobs and those of the projects below are bound.
         windows: When it holds, None for always.
         counts_preempted: Whether jobs that the system suspended for others are still charged.
+        spares_preemptors: Whether these, though charged, keep nobody from starting who may preempt
+            them.
     """
 
     name: str
@@ -96,6 +98,7 @@ class Rule:
     under: str = ""
     windows: Windows | None = None
     counts_preempted: bool = True
+    spares_preemptors: bool = False
 
     @property
     def is_counted(self) -> bool:
@@ -224,8 +227,9 @@ def rules_of_limits(limits: Mapping[str, LimitSpec]) -> Iterator[Rule]:
                 hosts=limit.hosts,
                 basis=amount.basis,
                 windows=limit.windows,
-                # A limit of jobs never keeps one job from preempting another.
-                counts_preempted=amount.resource != JOBS,
+                # A limit of jobs counts suspended jobs too, but never keeps one job from preempting
+                # another.
+                spares_preemptors=amount.resource == JOBS,
             )
 
 
@@ -251,9 +255,6 @@ def _of_queue(name: str, limits: QueueLimits) -> Iterator[Rule]:
         most = limits.user_slots * MILLI
         scopes = (own, each_user)
         yield Rule(f"{title} by user", SLOTS, most, by_user, QUEUE_USER_RANK, scopes)
-    if limits.host_slots is not None:
-        most = limits.host_slots * MILLI
-        yield Rule(f"{title} by host", SLOTS, most, on_host, QUEUE_RANK, (own,), EACH)
     if limits.processor_slots_milli is not None:
         yield Rule(
             name=f"{title} by processor",
@@ -265,6 +266,9 @@ def _of_queue(name: str, limits: QueueLimits) -> Iterator[Rule]:
             hosts=EACH,
             basis=Basis.PER_PROCESSOR,
         )
+    if limits.host_slots is not None:
+        most = limits.host_slots * MILLI
+        yield Rule(f"{title} by host", SLOTS, most, on_host, QUEUE_RANK, (own,), EACH)
     if limits.jobs is not None:
         yield Rule(title, JOBS, limits.jobs * MILLI, scopes=(own,))
     if limits.user_jobs is not None:

@@ -324,6 +324,25 @@ class Limits:
             return np.where((mask == 1) & (not is_shut), most - self._column(key), PLENTY)
         return PLENTY if is_shut else self._most_in_all(rule) - self._used.get(key, 0)
 
+    def left_beside(self, spared: Sequence[JobRecord]) -> Callable[[Budget], int | Column]:
+        """
+        Return how much is left of each budget to a job that may preempt some which were stopped:
+        they don't count where a rule spares it.
+        """
+
+        def left(budget: Budget) -> int | Column:
+            rule = budget.rule
+            if not rule.spares_preemptors:
+                return self.headroom(budget)
+            more: int | Column = 0
+            for job in spared:
+                if job.allocation is not None and budget in self.charged_to(job):
+                    more = more + self.taken_of(rule, job.allocation.runs, job.allocation.shared)
+            balance = self.balance(budget) + more
+            return max(0, balance) if isinstance(balance, int) else np.maximum(balance, 0)
+
+        return left
+
     def stand(self, budget: Budget) -> tuple[int | Column, int | Column]:
         """
         Return how much of a budget may be in use, and how much is, in thousandths; by host where
@@ -336,16 +355,21 @@ class Limits:
 
     def can_charge_again(self, job: JobRecord) -> bool:
         """
-        Say whether what a stopped job gave back of its budgets is free again.
+        Say whether what a stopped job gave back of its budgets is free again, and those are no
+        longer overdrawn that spared whoever preempted it.
         """
         still = self._charged.get(job.stream, ())
         if job.allocation is None:
             return True
         for budget in self.budgets_of(job.spec):
-            if budget not in still:
-                taken = self.taken_of(budget.rule, job.allocation.runs, job.allocation.shared)
-                if np.any(taken > self.headroom(budget)):
-                    return False
+            is_charged = budget in still
+            if is_charged and not budget.rule.spares_preemptors:
+                continue
+            taken = self.taken_of(budget.rule, job.allocation.runs, job.allocation.shared)
+            # What it is charged already, it needn't have again.
+            left = self.balance(budget) + taken if is_charged else self.headroom(budget)
+            if np.any((taken > left) & (taken > 0)):
+                return False
         return True
 
     def _most_in_all(self, rule: Rule) -> int:

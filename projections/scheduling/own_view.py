@@ -51,6 +51,8 @@ def relief_for(
         is_open = holder is None and victim.spec.queue in preys
         if holder is job or is_open:
             relief.give_slots(victim)
+        if is_spared(victim, job, preys):
+            relief.spare(victim)
     for holder in state.keepers.values():
         if holder is not job:
             hold(state, relief, holder)
@@ -59,6 +61,19 @@ def relief_for(
             keep_from_others(state, relief, lender)
     add_kept(relief, kept, -1)
     return relief
+
+
+def is_spared(victim: JobRecord, job: JobRecord, preys: Collection[str]) -> bool:
+    """
+    Say whether a victim of preemption doesn't keep a job from starting by bounds that spare whoever
+    may preempt it.
+
+    Args:
+        victim: The job that was stopped.
+        job: The other one.
+        preys: The queues whose jobs this one may preempt.
+    """
+    return victim.is_aside and (victim.spec.queue in preys or victim.preemptor == job.job_id)
 
 
 def ground_of(state: State, relief: Relief, host: int | None = None) -> Ground:

@@ -153,6 +153,7 @@ class Preemption:
         base = relief_for(self._state, job)
         coming = [victim for victim in victims_of(self._state, job) if not victim.is_aside]
         for victim in coming:
+            base.spare(victim)
             base.give_all(victim, is_ended=bool(victim.kill_order))
         if coming:
             allocation = self._trial(request, base, ())
@@ -287,6 +288,7 @@ class Preemption:
         relief = base.copy()
         for victim in victims:
             ends = self._state.queue_of(victim).spec.on_preempt is not OnPreempt.SUSPEND
+            relief.spare(victim)
             relief.give_all(victim, is_ended=ends)
         ground = ground_of(self._state, relief, host)
         # It may be budgets that keep the job from starting, and nobody gives back any of them.

@@ -4,7 +4,7 @@ Which pending jobs may be tried at all, and why the others may not. Nothing else
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from domain.dependency import ParentElement, Verdict, evaluate
@@ -13,7 +13,9 @@ from domain.errors import Refused
 from domain.job_states import ENDED
 from domain.reasons import PendReason, ReasonCode
 from domain.windows import is_open, next_change_us
-from projections.scheduling.budgets import LIMIT_RANK, QUEUE_RANK, USER_RANK
+from projections.scheduling.budgets import LIMIT_RANK, QUEUE_RANK, USER_RANK, Budget
+from projections.scheduling.capacity import Column
+from projections.scheduling.own_view import is_spared
 from projections.scheduling.records import JobRecord
 from projections.scheduling.rights import right_lost
 from projections.scheduling.state import State
@@ -114,8 +116,20 @@ def kept_from_starting(state: State, job: JobRecord, now_us: int) -> PendReason 
         or budgets.short_of(request, range(USER_RANK, LIMIT_RANK))
         or not_allowed(state, job)
         or _array_limit(state, job)
-        or budgets.short_of(request, range(LIMIT_RANK, LIMIT_RANK + 1))
+        or budgets.short_of(
+            request, range(LIMIT_RANK, LIMIT_RANK + 1), headroom=_left_to(state, job)
+        )
     )
+
+
+def _left_to(state: State, job: JobRecord) -> Callable[[Budget], int | Column] | None:
+    """
+    Return what limits leave to a job that may preempt some which were stopped, None when they leave
+    it what they leave to all.
+    """
+    preys = state.preys_of(job.spec.queue) if state.victims else ()
+    spared = [each for each in state.victims.values() if is_spared(each, job, preys)]
+    return state.limits.left_beside(spared) if spared else None
 
 
 def kept_whoever_stops(state: State, job: JobRecord, now_us: int) -> PendReason | None:

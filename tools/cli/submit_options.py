@@ -43,8 +43,8 @@ _OPTIONS = (
     click.option("-ti", "ends_as_orphan", is_flag=True,
                  help="End it when what it waits for (-w) can never come true."),
     click.option("-Q", "requeue", metavar="CODES",
-                 help='Put it back when it ends with these exit codes: "99 EXCLUDE(20)" (and avoid '
-                      'the host), or "all ~1" (any but 0 and 1).'),
+                 help='Put it back when it ends with these exit codes: "99 EXCLUDE(20)" (and, with '
+                      'one task, avoid the host), or "all ~1" (any but 0 and 1).'),
     click.option("-sp", "--sp", "priority", type=click.IntRange(min=0), metavar="NUMBER",
                  help="Its priority among the jobs of its queue."),
     click.option("-We", "estimate", metavar="[HOURS:]MINUTES",

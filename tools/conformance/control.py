@@ -40,6 +40,9 @@ UNTIL_NEXT_CYCLE: Final = frozenset(
 
 STATES: Final = frozenset(JobState)
 
+ENDS_OF_QUEUE: Final = {"top": 0, "first": 0, "head": 0, "bottom": -1, "last": -1, "tail": -1}
+"""Words for where a job stands among those that wait."""
+
 SEEN_ELSEWHERE: Final = frozenset({"killed_at", "hold_variant", "position"})
 SWITCHED_AT: Final = 7
 """A later minute than that of the submission, so that it shows whether a switch counts as one."""
@@ -197,9 +200,12 @@ def _place_differences(trial: Trial, position: str) -> list[str]:
     """
     Return what differs from the place that a switched job is expected to have among its equals.
     """
+    seen = trial.observe()
+    if position in ENDS_OF_QUEUE:
+        waiting = [job for job in seen.order if job in seen.waiting]
+        return differing("place", waiting[ENDS_OF_QUEUE[position]], seen.only_job())
     if position != "as_new_submission":
         raise Malformed(f"nothing is known of the position {position!r}")
-    seen = trial.observe()
     return differing("counts from minute", SWITCHED_AT, seen.queued_min.get(seen.only_job()))
 
 

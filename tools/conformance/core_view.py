@@ -85,10 +85,12 @@ def see_hosts(state: State, seen: Observed, silent: Collection[str] = ()) -> Non
         seen: What it is noted in.
         silent: Hosts that went down, which a core calls unreachable like all that it can't reach.
     """
+    gathered = _gathered(state)
     for worker in state.hosts:
         number = worker.number
         status = SHOWN.get(status_by_use(state, worker), "ok")
-        if state.capacity.used[number] >= state.capacity.slots[number]:
+        taken = int(state.capacity.used[number]) + gathered.get(number, 0)
+        if taken >= state.capacity.slots[number]:
             status = "closed_Full"
         if state.capacity.exclusive[number]:
             status = "closed_Excl"
@@ -101,6 +103,18 @@ def see_hosts(state: State, seen: Observed, silent: Collection[str] = ()) -> Non
             status = "unavail"
             seen.silent_hosts.add(worker.name)
         seen.host_status[worker.name] = status
+
+
+def _gathered(state: State) -> dict[int, int]:
+    """
+    Return the slots that pending jobs have gathered on each host: they count as taken.
+    """
+    found: dict[int, int] = {}
+    for job in state.gatherers.values():
+        for run in job.promise.runs if job.promise is not None and job.promise.is_held else ():
+            for number in range(run.first, run.first + run.hosts):
+                found[number] = found.get(number, 0) + run.slots
+    return found
 
 
 def _see_job(state: State, name: str, record: JobRecord, seen: Observed) -> None:
@@ -176,6 +190,9 @@ def waiting_of(state: State, record: JobRecord) -> Waiting:
     for reason in reasons:
         for host, available_milli in _hosts_of(state, reason):
             waiting.hosts.setdefault(host, []).append(code_of(reason, available_milli))
+    for codes in waiting.hosts.values():
+        # That a tile doesn't fit, though slots are free, comes after what can't be reserved.
+        codes.sort(key=lambda code: code == "JOB_NO_SPAN")
     return waiting
 
 

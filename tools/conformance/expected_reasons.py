@@ -29,6 +29,9 @@ def pend(expected: object, seen: Observed) -> list[str]:
     if isinstance(expected, bool):
         return differing("is pending", expected, seen.only_job() in seen.waiting)
     found = []
+    if isinstance(expected, list):
+        # Jobs that wait, whatever for.
+        expected = dict.fromkeys(texts_of(expected), True)
     wanted_by_job = mapping_of(expected)
     if not wanted_by_job:
         return differing("waiting", [], list(seen.waiting))
@@ -38,6 +41,10 @@ def pend(expected: object, seen: Observed) -> list[str]:
         waiting = seen.waiting.get(job)
         if waiting is None:
             found.append(f"{job}: expected to wait, is {seen.states.get(job, 'unknown')}")
+        elif isinstance(wanted, str):
+            codes = {codes[0] for codes in waiting.hosts.values()}
+            shown = {waiting.main} if waiting.main else codes
+            found += differing(f"{job}: reason", {_code_of(wanted)}, shown)
         elif wanted is not True:
             lines = waiting_differences(mapping_of(wanted), waiting, seen.silent_hosts)
             found += [f"{job}: {line}" for line in lines]
@@ -75,6 +82,10 @@ def waiting_differences(
     if waiting.main and "main" not in wanted:
         found.append(f"expected reasons of hosts, found {waiting.main} for the whole job")
     for code, hosts in mapping_of(wanted.get("hosts")).items():
+        if isinstance(hosts, int):
+            count = sum(codes[0] == _code_of(code) for codes in waiting.hosts.values())
+            found += differing(f"hosts of {code}", hosts, count)
+            continue
         for host in texts_of(hosts):
             first = next(iter(waiting.hosts.get(host, ())), None)
             if host in silent and {code, first} <= OF_SILENT_HOSTS:

@@ -57,11 +57,20 @@ def compare(expect: Fields, seen: Observed) -> list[str]:
 
 
 def _dispatch(expected: object, seen: Observed) -> list[str]:
+    if isinstance(expected, list):
+        missing = [job for job in texts_of(expected) if job not in seen.shares]
+        return [f"{job}: expected to run, is {seen.states.get(job, 'unknown')}" for job in missing]
     if not mapping_of(expected):
         return differing("started", [], seen.started)
     found = []
     for job, shares in mapping_of(expected).items():
-        found += differing(f"{job} runs on", dict(mapping_of(shares)), seen.shares.get(job))
+        if isinstance(shares, str | list):
+            # Hosts by name, once for each task.
+            names = texts_of(shares)
+            wanted: dict[str, object] = {host: names.count(host) for host in names}
+        else:
+            wanted = dict(mapping_of(shares))
+        found += differing(f"{job} runs on", wanted, seen.shares.get(job))
     return found
 
 

@@ -139,8 +139,15 @@ def _listed(value: object, name: str) -> list[Fields]:
     Return a list of mappings; a bare name stands for one with nothing else.
     """
     if isinstance(value, Mapping):
-        return [{name: text_of(each), **mapping_of(more)} for each, more in value.items()]
+        return [{name: text_of(each), **_more(name, more)} for each, more in value.items()]
     return [{name: each} if isinstance(each, str) else mapping_of(each) for each in items_of(value)]
+
+
+def _more(name: str, told: object) -> Fields:
+    """
+    Return what is told of something by its name: of a host its slots, where it is a number.
+    """
+    return {"slots": told} if name == "name" and isinstance(told, int) else mapping_of(told)
 
 
 def _placed(job: Fields) -> Fields:

@@ -30,7 +30,6 @@ from tools.conformance.values import (
     Vector,
     cases_of,
     differing,
-    items_of,
     known_only,
     mapping_of,
     mappings_of,
@@ -161,7 +160,7 @@ def _of_case(case: Fields) -> list[str]:
     chosen = _selected(case, hosts, texts, names_hosts=bool(asked))
     if asked:
         chosen = [name for name in chosen if name in asked]
-    return differing(f"selected by {list(texts)}", list(items_of(expect.get("selected"))), chosen)
+    return differing(f"selected by {list(texts)}", list(texts_of(expect.get("selected"))), chosen)
 
 
 def _selected(

@@ -16,7 +16,14 @@ from tools.conformance.core_setup import SAME_IN_JOB
 from tools.conformance.names import KNOWN
 from tools.conformance.record_types import TYPES
 from tools.conformance.schedule import JOB_FIELDS
-from tools.conformance.values import Fields, Malformed, Vector, mapping_of, mappings_of
+from tools.conformance.values import (
+    Fields,
+    Malformed,
+    Vector,
+    mapping_of,
+    mappings_of,
+    text_of,
+)
 
 ABOUT: Final = frozenset(
     {"id", "kind", "topic", "title", "note", "why", "source", "confidence", "expect", "comment"}
@@ -85,11 +92,62 @@ def check_shape(vector: Vector) -> None:
         _only(case, known | ABOUT, f"case {number}")
     for holder in (fields, *mappings_of(fields.get("cases"))):
         check_steps(holder)
+        if vector.kind in {"schedule", "control", "select"}:
+            _check_names({**fields, **holder})
+            _check_times(holder)
         expect = holder.get("expect")
         if isinstance(expect, dict) and vector.kind in EXPECTATIONS:
             _only(expect, EXPECTATIONS[vector.kind], "expect", is_strict=True)
         if isinstance(expect, dict) and expect.get("reject") is True and vector.kind in TEXTS:
             _only(expect, {"reject", *OF_REFUSALS}, "expect of a refusal", is_strict=True)
+
+
+NAMED: Final = {
+    "hosts": "name", "shared": "name", "queues": "name", "users": "name", "apps": "name",
+    "limits": "NAME",
+}  # fmt: skip
+"""What may be told once by the same name, beside jobs."""
+
+JOBS: Final = ("running", "suspended", "jobs")
+
+
+def _check_names(case: Fields) -> None:
+    """
+    Do nothing, or name what a case tells twice: the first would be lost unseen.
+
+    Raises:
+        Malformed: There is something.
+    """
+    cluster = case.get("cluster")
+    places = {**case, **(mapping_of(cluster) if isinstance(cluster, Mapping) else {})}
+    told = [(field, _names_in(places.get(field), name)) for field, name in NAMED.items()]
+    told.append(("jobs", [name for field in JOBS for name in _names_in(case.get(field), "id")]))
+    for field, names in told:
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise Malformed(f"{', '.join(twice)} is there twice in {field}")
+
+
+def _names_in(value: object, name: str) -> list[str]:
+    listed = value if isinstance(value, list) else []
+    found = [each.get(name) if isinstance(each, Mapping) else each for each in listed]
+    return [text_of(each) for each in found if each is not None]
+
+
+def _check_times(holder: Fields) -> None:
+    """
+    Do nothing, or name a step or action that goes back to an earlier minute.
+
+    Raises:
+        Malformed: There is one.
+    """
+    for field in ("steps", "actions"):
+        last = 0
+        for number, each in enumerate(mappings_of(holder.get(field)), 1):
+            at = each.get("at")
+            if isinstance(at, int) and at < last:
+                raise Malformed(f"{field.rstrip('s')} {number} goes back to minute {at}")
+            last = at if isinstance(at, int) else last
 
 
 def check_claims(vector: Vector) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from pydantic import ValidationError
 
 from domain.errors import Refused
 from tools.conformance import account, control, merge, parse, schedule, select, shown
@@ -164,6 +165,11 @@ def run_one(vector: Vector) -> Outcome:
         return Outcome(vector, left_out=str(reason))
     except Malformed as malformed:
         return Outcome(vector, [f"malformed: {malformed}"])
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, (error.title, *first["loc"])))
+        told = f"malformed: {where}: {first['msg']}, not {first.get('input')!r}"
+        return Outcome(vector, [" ".join(told.split())])
     except KeyError as missing:
         return Outcome(vector, [f"malformed: {missing} is missing, or names nothing"])
     except Exception as error:  # noqa: BLE001 - one vector's failure is that vector's

@@ -191,6 +191,9 @@ def places_of(
             found += [(amount, tuple(rest))] if rest else []
         else:
             found.append((amount, () if names == ["all"] else tuple(names)))
+    if len(found) == 1 and len(hosts) > 1 and set(found[0][1]) == set(hosts):
+        # What all hosts share is the cluster's, also where they are told one by one.
+        return [(found[0][0], ())]
     return found
 
 

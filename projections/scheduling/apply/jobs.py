@@ -224,9 +224,10 @@ def _note_exit_value(job: JobRecord, value: int, rules: ExitRules) -> None:
     if rules.requeue_max is not None and job.exit_requeues >= rules.requeue_max:
         return
     job.requeue_why = EXIT_VALUE
-    if value in rules.exclude and job.allocation is not None:
-        hosts = {number for number, _, _ in job.allocation.shares()}
-        job.excluded_hosts = tuple(sorted(hosts.union(job.excluded_hosts)))
+    # Which of several hosts is to blame nobody can tell: parallel jobs avoid none, as in LSF.
+    if value in rules.exclude and job.allocation is not None and job.allocation.tasks() == 1:
+        first = job.allocation.runs[0].first
+        job.excluded_hosts = tuple(sorted({first, *job.excluded_hosts}))
 
 
 def could_not_start(state: State, stamped: Stamped, event: JobCouldNotStart) -> None:

@@ -106,6 +106,11 @@ def _causes(part: Part, request: Request, ground: Ground) -> Iterator[tuple[Reas
     Yield each cause for which hosts may not match, in LSF's order, with the hosts it lets through.
     """
     capacity = ground.capacity
+    if not ground.is_empty:
+        for name in part.loads:
+            yield ReasonCode.LOAD_UNAVAIL, name, ~capacity.selector.unreported(name, ground)
+        for bound in part.bounds:
+            yield ReasonCode.LOAD_UNAVAIL, bound.index, ~unknown_load(bound, ground)
     if request.queue_hosts is not None:
         yield ReasonCode.HOST_QUE_MEMB, "", capacity.selector.listed(request.queue_hosts)
     if request.asked:
@@ -114,11 +119,6 @@ def _causes(part: Part, request: Request, ground: Ground) -> Iterator[tuple[Reas
         kept = np.ones(capacity.hosts, np.bool_)
         kept[list(request.excluded_hosts)] = False
         yield ReasonCode.SBD_JOB_REQUEUE, "", kept
-    if not ground.is_empty:
-        for name in part.loads:
-            yield ReasonCode.LOAD_UNAVAIL, name, ~capacity.selector.unreported(name, ground)
-        for bound in part.bounds:
-            yield ReasonCode.LOAD_UNAVAIL, bound.index, ~unknown_load(bound, ground)
     for condition in part.conditions:
         if not ground.is_empty or condition.is_static or _bounds(condition, capacity.selector):
             detail = condition.text if condition.code in SELECTS else ""

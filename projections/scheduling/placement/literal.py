@@ -81,12 +81,6 @@ class LiteralPart:
         """
         request, ground = self._request, self._ground
         name = ground.capacity.facts[number].name
-        if request.queue_hosts is not None and not request.queue_hosts.holds([name]):
-            return ReasonCode.HOST_QUE_MEMB, ""
-        if request.asked and name not in [choice.host for choice in request.asked]:
-            return ReasonCode.HOST_USR_SPEC, ""
-        if number in request.excluded_hosts:
-            return ReasonCode.SBD_JOB_REQUEUE, ""
         catalogue = ground.capacity.selector.catalogue
         host = ground.host(number)
         conditions, is_selected = self._part.conditions, True
@@ -99,6 +93,12 @@ class LiteralPart:
         for bound in self._part.bounds:
             if unknown_load(bound, ground)[number]:
                 return ReasonCode.LOAD_UNAVAIL, bound.index
+        if request.queue_hosts is not None and not request.queue_hosts.holds([name]):
+            return ReasonCode.HOST_QUE_MEMB, ""
+        if request.asked and name not in [choice.host for choice in request.asked]:
+            return ReasonCode.HOST_USR_SPEC, ""
+        if number in request.excluded_hosts:
+            return ReasonCode.SBD_JOB_REQUEUE, ""
         if not is_selected:
             return self._unmet(host)
         if request.is_exclusive and not ground.idle[number]:
@@ -221,10 +221,10 @@ class LiteralPart:
         """
         code, detail = item[0]
         order = [
+            ReasonCode.LOAD_UNAVAIL,
             ReasonCode.HOST_QUE_MEMB,
             ReasonCode.HOST_USR_SPEC,
             ReasonCode.SBD_JOB_REQUEUE,
-            ReasonCode.LOAD_UNAVAIL,
             ReasonCode.HOST_SCHED_TYPE,
             ReasonCode.HOST_RES_REQ,
             ReasonCode.HOST_QUE_RESREQ,

@@ -21,7 +21,8 @@ class Relief:
     Args:
         capacity: Of which hosts; read, never changed.
 
-    ``barring`` are the jobs whose hosts are shut meanwhile, because these jobs go on there first.
+    ``barring`` are the jobs whose hosts are shut meanwhile, because these jobs go on there first;
+    ``spared`` the streams of those that no longer count where preemptors are spared.
     """
 
     def __init__(self, capacity: Capacity) -> None:
@@ -34,6 +35,7 @@ class Relief:
         self.units: list[HostRun] = []
         self.ended: Mask | None = None
         self.barring: tuple[JobRecord, ...] = ()
+        self.spared: frozenset[str] = frozenset()
 
     def copy(self) -> Relief:
         """
@@ -48,6 +50,7 @@ class Relief:
         other.units = list(self.units)
         other.ended = None if self.ended is None else self.ended.copy()
         other.barring = self.barring
+        other.spared = self.spared
         return other
 
     def give_slots(self, job: JobRecord) -> None:
@@ -70,6 +73,17 @@ class Relief:
         """
         self.give_slots(job)
         self._give_rest(job, is_ended=is_ended)
+
+    def spare(self, job: JobRecord) -> None:
+        """
+        Let a job that is stopped for others no longer count against one that may preempt it.
+        """
+        if job.allocation is None or job.stream in self.spared:
+            return
+        self.spared |= {job.stream}
+        for budget in self._capacity.limits.charged_to(job):
+            if budget.rule.spares_preemptors:
+                self._give_budget(budget, job.allocation)
 
     def end(self, job: JobRecord) -> None:
         """
@@ -136,9 +150,13 @@ class Relief:
             if each.resource not in given and (is_ended or each.resource in capacity.released):
                 self._add_shared(each)
         for budget in capacity.limits.charged_to(job):
-            if is_ended or not budget.rule.counts_preempted:
-                taken = capacity.limits.taken_of(budget.rule, allocation.runs, allocation.shared)
-                self.headroom.append((budget, taken))
+            is_given = budget.rule.spares_preemptors and job.stream in self.spared
+            if not is_given and (is_ended or not budget.rule.counts_preempted):
+                self._give_budget(budget, allocation)
+
+    def _give_budget(self, budget: Budget, allocation: Allocation) -> None:
+        taken = self._capacity.limits.taken_of(budget.rule, allocation.runs, allocation.shared)
+        self.headroom.append((budget, taken))
 
     def _give_units(
         self, allocation: Allocation, *, is_ended: bool, given: frozenset[str]

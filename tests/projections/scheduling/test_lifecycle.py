@@ -456,6 +456,21 @@ def test_a_requeue_exit_value_puts_a_job_on_top_with_the_next_attempt(scenario: 
     assert scenario.states()["A"] == "EXIT"
 
 
+def test_an_excluding_value_avoids_the_host_of_a_serial_job_only(scenario: Scenario) -> None:
+    """
+    Nobody can tell which of a parallel job's hosts failed, and it might need all there are.
+    """
+    scenario.hosts("h1 slots=2", "h2 slots=2")
+    scenario.submit("A", exits=ExitRules(exclude=(20,)))
+    scenario.submit("B", tasks_min=3, tasks_max=3, exits=ExitRules(exclude=(20,)))
+    scenario.session()
+    scenario.finish("A", exit_code=20)
+    scenario.finish("B", exit_code=20)
+    scenario.session()
+
+    assert [(0,), ()] == [scenario.job(name).excluded_hosts for name in "AB"]
+
+
 def test_a_success_exit_value_is_done(scenario: Scenario) -> None:
     """
     The queue's rules hold for jobs without their own.

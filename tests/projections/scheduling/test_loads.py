@@ -10,6 +10,7 @@ from domain.amounts import MEM, Amount
 from domain.commands import ConfigureWorker, DefineResource, StopJob, WorkerReport
 from domain.commands.jobs import ResumeJob
 from domain.errors import Refused
+from domain.jobs import HostChoice
 from domain.preemption import OnPreempt
 from domain.resources import ResourceDescriptor
 from domain.resreq.syntax import Name, Primary, simple_requirement
@@ -132,6 +133,23 @@ def test_a_host_that_does_not_report_a_bounded_index_takes_no_jobs(scenario: Sce
     scenario.session()
 
     assert "LOAD_UNAVAIL (r1m) on h1; slots short on h2" == scenario.reasons("A")
+
+
+def test_an_unknown_load_is_told_before_that_a_host_was_not_asked_for(scenario: Scenario) -> None:
+    """
+    LSF looks at the state of a host first, then at the queue's hosts and the job's.
+    """
+    scenario.hosts("h1", "h2 slots=5", "h3 slots=1")
+    set_host(scenario, "h1", bound("r1m", sched=2_000))
+    scenario.jobs("B tasks=5")
+    scenario.session()
+    scenario.submit("A", tasks_min=5, tasks_max=5, hosts=(HostChoice(host="h2"),))
+    scenario.session()
+
+    assert (
+        "LOAD_UNAVAIL (r1m) on h1; HOST_USR_SPEC on h3; slots short on h2"
+        == scenario.reasons("A")
+    )
 
 
 def test_a_full_host_says_so_before_it_tells_of_its_load(scenario: Scenario) -> None:

@@ -59,6 +59,78 @@ def test_a_limit_of_jobs_is_freed_wherever_its_jobs_run(high_and_low: Scenario) 
     assert ["J"] == [words.split()[0] for words in scenario.session() if "dispatched" in words]
 
 
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_limit_of_jobs_counts_suspended_ones_against_all_who_may_not_preempt_them(
+    *, plain: bool
+) -> None:
+    """
+    Else another job of the same user would start while one is suspended for somebody, and that one
+    could go on only when it has ended.
+    """
+    scenario = Scenario(some_settings(), plain=plain)
+    queues(scenario, "hi 90 >lo", "mid 50", "lo 10 <all")
+    scenario.hosts("h1 slots=1", "h2 slots=4")
+    limit(scenario, "one", users="alice", jobs=1)
+    running(scenario, "A queue=lo resreq=select[hname==h1]")
+    scenario.jobs("J queue=hi user=bob resreq=select[hname==h1]")
+    assert ["A"] == stops(scenario)
+    scenario.suspended("A")
+    scenario.jobs("K queue=lo", "M queue=mid")
+
+    assert ["J"] == [words.split()[0] for words in scenario.session() if "dispatched" in words]
+    assert "RES_LIMIT(one,jobs)" == scenario.reasons("K") == scenario.reasons("M")
+    scenario.start("J")
+    scenario.finish("J")
+    assert "A resume ordered on h1" in scenario.session()
+    assert "RES_LIMIT(one,jobs)" == scenario.reasons("K") == scenario.reasons("M")
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_limit_of_jobs_keeps_nobody_from_preempting_and_victims_wait_until_it_holds(
+    *, plain: bool
+) -> None:
+    """
+    It is over its bound meanwhile, but never by jobs that run.
+    """
+    scenario = Scenario(some_settings(), plain=plain)
+    queues(scenario, "hi 90 >lo", "lo 10 <all")
+    scenario.hosts("h1 slots=1", "h2 slots=1")
+    limit(scenario, "two", users="alice", jobs=2)
+    running(scenario, "A queue=lo", "B queue=lo")
+    scenario.jobs("J queue=hi")
+    (victim,) = stops(scenario)
+    scenario.suspended(victim)
+    assert ["J"] == [words.split()[0] for words in scenario.session() if "dispatched" in words]
+    scenario.start("J")
+    scenario.jobs("K queue=lo")
+    assert ["K pended: RES_LIMIT(two,jobs)"] == scenario.session()
+
+    scenario.finish("J")
+    assert any(f"{victim} resume ordered" in words for words in scenario.session())
+    assert "RES_LIMIT(two,jobs)" == scenario.reasons("K")
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_victim_of_a_limit_of_jobs_does_not_go_on_beside_its_preemptor(*, plain: bool) -> None:
+    """
+    Its host has free slots all the time; the limit is what it was stopped for.
+    """
+    scenario = Scenario(some_settings(), plain=plain)
+    queues(scenario, "hi 90 >lo", "lo 10 <all")
+    scenario.hosts("h1 slots=4")
+    limit(scenario, "one", users="alice", jobs=1)
+    running(scenario, "A queue=lo")
+    scenario.jobs("J queue=hi")
+    assert ["A"] == stops(scenario)
+    scenario.suspended("A")
+    assert ["J dispatched: h1*1"] == scenario.session()
+    scenario.start("J")
+    assert [] == scenario.session()
+
+    scenario.finish("J")
+    assert ["A resume ordered on h1"] == scenario.session()
+
+
 def test_nobody_is_suspended_for_slots_that_suspended_jobs_still_count_for(
     high_and_low: Scenario,
 ) -> None:

@@ -132,6 +132,30 @@ def test_a_vector_that_claims_nothing_fails(tmp_path, capsys, vector):
     assert "0 passed, 1 failed" == out.splitlines()[-1]
 
 
+HOSTS = "cluster: {hosts: [{name: h1}]}"
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [(f"{HOSTS}, jobs: [{{id: J1}}, {{id: J1}}]", "J1 is there twice in jobs"),
+     (f"{HOSTS}, running: [{{id: J1, alloc: {{h1: 1}}}}], jobs: [{{id: J1}}]", "J1 is there twice"),
+     ("cluster: {hosts: [{name: h1}, {name: h1}]}", "h1 is there twice in hosts"),
+     (f"{HOSTS}, queues: [{{name: a}}, {{name: a}}]", "a is there twice in queues"),
+     (f"{HOSTS}, limits: [{{NAME: l, SLOTS: 1}}, {{NAME: l, SLOTS: 2}}]", "l is there twice"),
+     (f"{HOSTS}, steps: [{{at: 9}}, {{at: 5}}]", "step 2 goes back to minute 5"),
+     ("cluster: {hosts: [{name: h1, slots: -1}]}", "JoinWorker.slots")],
+)  # fmt: skip
+def test_what_contradicts_itself_is_told(tmp_path, capsys, told, why):
+    """
+    The first of two would be lost unseen, and a step of yesterday would be one of tomorrow.
+    """
+    file = tmp_path / "twice.yaml"
+    file.write_text(f"vectors: [{{id: a, kind: schedule, {told}, expect: {{reject: []}}}}]")
+
+    assert 1 == main(["vectors", str(file)])
+    assert f"malformed: {why}" in capsys.readouterr().out
+
+
 def test_what_yaml_takes_for_a_date_or_a_number_is_what_was_written(tmp_path, capsys):
     """
     A name may look like a date, and a time of day without quotes is a number of minutes to YAML.

@@ -10,6 +10,7 @@ from domain.commands import CloseWorker
 from domain.reasons import TEXTS
 from tests.scenario import Scenario
 from tests.tools.test_cli_why import ask, life, told, written
+from tools.cli import why_live
 from tools.cli.why_help import HELP, NEVER, PASSES, helps
 
 __all__ = ["ask", "life"]
@@ -35,6 +36,30 @@ def test_a_job_of_several_tasks_says_where_slots_are_free_that_suit_it(ask, tmp_
     assert "closed by administrator: 1 host" in shown
     assert [True, True] == [words in shown for words in found["helps"]]
     assert "xce hosts open NAME" in found["helps"][1]
+
+
+def test_the_scheduler_itself_is_asked_for_slots_in_all_too(capsys):
+    """
+    Whoever may not read the log hears neither of parts that nobody asked for.
+    """
+    hosts = [{"host": "h1", "available_milli": 1000}, {"host": "h2", "available_milli": 2000}]
+    reasons = [
+        {"code": "HOST_SLOTS", "text": "not enough slots", "host_count": 1, "resource": "slots",
+         "requested_milli": requested, "hosts": [host]}
+        for requested, host in zip((2000, 3000), hosts, strict=True)
+    ]  # fmt: skip
+    answer = {
+        "state": "PEND", "never": True, "since_us": 0, "reasons": reasons, "proved_by": "",
+        "blocker": "", "promise": None, "overtaken_by": [], "beside": [], "position": 9,
+    }  # fmt: skip
+    asks = {"tasks_min": 6, "tasks_max": 6, "resreq": [], "queue": "normal"}
+
+    why_live._show("7", answer, asks, all_hosts=True)
+
+    shown = capsys.readouterr().out
+    assert "not enough slots: 2 hosts; 6 slots asked for, 3 free there\n" in shown
+    assert "h1: 1 slot available\n" in shown
+    assert "what helps: fewer tasks (xce modify -n N 7), or more hosts" in shown
 
 
 def test_every_reason_says_what_helps_or_passes_by_itself():

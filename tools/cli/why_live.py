@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from domain.units import MILLI
 from projections.audit.times import moment
 from tools.cli.client import Client, Json, segment
 from tools.cli.output import counted, say, say_json, show_amount, show_time
 from tools.cli.why_help import HELPS_SHOWN, helps
+from tools.cli.why_slots import OF_SLOTS
 
 HOSTS_SHOWN = 5
 NAMED_MAX = 6
@@ -38,7 +40,8 @@ def _show(job_id: str, answer: Json, asks: Json | None, *, all_hosts: bool) -> N
     if asks is not None:
         say(f"  it asks for {_request(asks)}")
     for words, reasons in _grouped(answer["reasons"]).items():
-        _show_group(words, reasons, all_hosts=all_hosts)
+        wanted = None if asks is None else int(asks["tasks_min"])
+        _show_group(words, reasons, all_hosts=all_hosts, wanted=wanted)
     if answer["proved_by"] not in ("", job_id):
         say(f"  as found for job {answer['proved_by']}, which asks for the same")
     if answer["blocker"]:
@@ -122,13 +125,31 @@ def _rank(reasons: list[Json]) -> tuple[bool, int]:
     return count > 0, -count
 
 
-def _show_group(words: str, reasons: list[Json], *, all_hosts: bool) -> None:
+def _show_group(
+    words: str, reasons: list[Json], *, all_hosts: bool, wanted: int | None
+) -> None:
     """
     Show one reason, how many hosts it holds for, and what is asked for and there is on each.
+
+    Args:
+        words: The reason.
+        reasons: All with these words.
+        all_hosts: Whether every host is named.
+        wanted: How many slots the job asks for in all, None when nobody knows.
     """
     count = sum(reason["host_count"] for reason in reasons)
-    say(f"  {words}: {counted(count, 'host')}" if count else f"  {words}")
-    lines = [_host_line(reason, host) for reason in reasons for host in reason["hosts"]]
+    # The parts that a job of several tasks was tried in say nothing of the slots it lacks.
+    is_of_all = (wanted or 1) > 1 and all(reason["code"] in OF_SLOTS for reason in reasons)
+    more = ""
+    if is_of_all:
+        free = sum(host["available_milli"] for one in reasons for host in one["hosts"]) // MILLI
+        more = f"; {wanted} slots asked for, {free} free there"
+    say(f"  {words}: {counted(count, 'host')}{more}" if count else f"  {words}")
+    lines = [
+        _host_line(reason, host, is_of_all=is_of_all)
+        for reason in reasons
+        for host in reason["hosts"]
+    ]
     shown = lines if all_hosts else lines[:HOSTS_SHOWN]
     for line in shown:
         say(f"    {line}")
@@ -136,7 +157,7 @@ def _show_group(words: str, reasons: list[Json], *, all_hosts: bool) -> None:
         say(f"    and {counted(len(lines) - len(shown), 'more host')}; --hosts names them")
 
 
-def _host_line(reason: Json, host: Json) -> str:
+def _host_line(reason: Json, host: Json, *, is_of_all: bool) -> str:
     resource = resource_of(reason)
     if not resource:
         return str(host["host"])
@@ -145,7 +166,8 @@ def _host_line(reason: Json, host: Json) -> str:
     unit = "" if resource == "mem" else f" {resource}"
     if (resource, host["available_milli"]) == ("slots", 1000):
         unit = " slot"
-    return f"{host['host']}: {available}{unit} available, {asked} asked for"
+    told = "" if is_of_all else f", {asked} asked for"
+    return f"{host['host']}: {available}{unit} available{told}"
 
 
 def resource_of(reason: Json) -> str:

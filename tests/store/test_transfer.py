@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.envelope import Stamped
-from domain.errors import Corrupt, NotFound, Refused, StoreUnavailable
+from domain.errors import Corrupt, NotFound, Refused, StoreUnavailable, UnknownEventType
 from domain.events.jobs import JobFinished
 from store.log import EventLog
+from store.rebuild import LogBuilder
 from store.repair import repair
 from store.transfer import event_line, export_log, import_log, read_event_line
 from store.verify import verify_here
@@ -148,6 +149,26 @@ def test_a_damaged_file_gives_no_log(tmp_path: Path, directory: Path, damage: st
     assert (damage == "header") == (caught.value.position is None)
     left = {path.name for path in tmp_path.iterdir()}
     assert {"log", "log.jsonl", "damaged.jsonl"} == left
+
+
+@pytest.mark.parametrize("row", [
+    ("s", 1, "os:system", b"{}"), ("worker:a", 1, "job.held", b"rubbish"),
+], ids=["unknown type", "no event"])  # fmt: skip
+def test_an_event_that_cannot_be_decoded_is_not_imported(
+    tmp_path: Path, row: tuple[str, int, str, bytes]
+) -> None:
+    """
+    A file whose digests are right may still hold what no start of a scheduler would survive.
+    """
+    with LogBuilder(tmp_path / "bad", log_id="bad") as builder:
+        builder.add_commit([row], epoch=1)
+        builder.finish(epoch=1)
+    export_log(tmp_path / "bad", tmp_path / "bad.jsonl")
+
+    with pytest.raises((Corrupt, UnknownEventType)) as caught:
+        import_log(tmp_path / "bad.jsonl", tmp_path / "log")
+    assert "position 1" in caught.value.text()
+    assert not (tmp_path / "log").exists()
 
 
 def test_nothing_is_written_over(tmp_path: Path, directory: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 Amounts = dict[str, int]
 Free = dict[str, Amounts]
@@ -42,6 +43,14 @@ class HostJob:
     def planned_end(self) -> int:
         return self.start + self.estimate
 
+    @cached_property
+    def asked(self) -> object:
+        """
+        Return what of a job decides where it fits.
+        """
+        needs = (tuple(sorted(self.per_task.items())), tuple(sorted(self.per_host.items())))
+        return (self.tasks, needs, self.wants, self.most_on_host, self.is_alone)
+
 
 @dataclass
 class Hosts:
@@ -51,6 +60,19 @@ class Hosts:
 
     has: Free
     kinds: dict[str, frozenset[str]]
+    _matching: dict[object, list[str]] = field(default_factory=dict)
+
+    def matching(self, wants: tuple[frozenset[str], ...]) -> list[str]:
+        """
+        Return the hosts that are what a job wants, in order.
+        """
+        if wants not in self._matching:
+            self._matching[wants] = [
+                host
+                for host, kinds in self.kinds.items()
+                if all(not kinds.isdisjoint(one_of) for one_of in wants)
+            ]
+        return self._matching[wants]
 
 
 def taken(job: HostJob, tasks: int) -> Amounts:
@@ -80,30 +102,35 @@ def plans(job: HostJob) -> Iterator[list[int]]:
             yield [each + 1] * more + [each] * (hosts - more)
 
 
+def fits(job: HostJob, has: Amounts, left: Amounts, needs: Amounts) -> bool:
+    """
+    Say whether a host that has something left holds a bucket, alone where the job wants that.
+    """
+    if not all(left.get(name, 0) >= amount for name, amount in needs.items()):
+        return False
+    return not job.is_alone or all(left[name] >= amount for name, amount in has.items())
+
+
 def place(job: HostJob, hosts: Hosts, free: Free) -> Share | None:
     """
     Return what a job gets where, None when it doesn't fit.
     """
-    fitting = [
-        host
-        for host in free
-        if all(not hosts.kinds[host].isdisjoint(one_of) for one_of in job.wants)
-    ]
+    fitting, has = hosts.matching(job.wants), hosts.has
 
     def taken_on(host: str, tasks: int) -> Amounts:
         needs = taken(job, tasks)
         if not job.is_alone:
             return needs
-        return {name: max(amount, needs.get(name, 0)) for name, amount in hosts.has[host].items()}
+        return {name: max(amount, needs.get(name, 0)) for name, amount in has[host].items()}
 
-    def fits(host: str, tasks: int) -> bool:
-        needs = {**taken(job, tasks), **taken_on(host, tasks)}
-        return all(free[host].get(name, 0) >= amount for name, amount in needs.items())
+    def that_fit(tasks: int) -> Iterator[str]:
+        needs = taken(job, tasks)
+        return (host for host in fitting if fits(job, has[host], free[host], needs))
 
     for plan in plans(job):
         share: Share = {}
         for tasks in plan:
-            host = next((one for one in fitting if one not in share and fits(one, tasks)), None)
+            host = next((one for one in that_fit(tasks) if one not in share), None)
             if host is None:
                 break
             share[host] = taken_on(host, tasks)
@@ -113,7 +140,7 @@ def place(job: HostJob, hosts: Hosts, free: Free) -> Share | None:
         return None
     left, share = job.tasks, {}
     for host in fitting:
-        tasks = max((n for n in range(1, left + 1) if fits(host, n)), default=0)
+        tasks = max((n for n in range(1, left + 1) if host in that_fit(n)), default=0)
         if tasks:
             share[host] = taken_on(host, tasks)
             left -= tasks
@@ -133,14 +160,6 @@ def less(free: Free, shares: list[Share], sign: int = -1) -> Free:
             for name, amount in amounts.items():
                 found[host][name] = found[host].get(name, 0) + sign * amount
     return found
-
-
-def asked(job: HostJob) -> object:
-    """
-    Return what of a job decides where it fits.
-    """
-    needs = (tuple(sorted(job.per_task.items())), tuple(sorted(job.per_host.items())))
-    return (job.tasks, needs, job.wants, job.most_on_host, job.is_alone)
 
 
 def schedule(
@@ -182,7 +201,7 @@ def one_pass(
 
     def tried(job: HostJob, kept: Share) -> bool:
         nonlocal free
-        key = (asked(job), bool(kept))
+        key = (job.asked, bool(kept))
         if remembers and key in in_vain:
             return False
         share = place(job, hosts, less(free, [kept]))
@@ -212,10 +231,19 @@ def promised(
     Return when the first job can start at the latest, and what of its hosts must stay free.
     """
     ending = sorted(running, key=lambda job: (job.planned_end, job.number))
-    for count in range(1, len(ending) + 1):
-        share = place(first, hosts, less(free, [job.share for job in ending[:count]], 1))
+    buckets = [taken(first, tasks) for tasks in sorted({n for plan in plans(first) for n in plan})]
+    matching = set(hosts.matching(first.wants))
+
+    def held(host: str, free: Free) -> list[bool]:
+        return [fits(first, hosts.has[host], free[host], needs) for needs in buckets]
+
+    for one in ending:
+        before, free = free, less(free, [one.share], 1)
+        # Where no host holds more than before there is nothing to try.
+        helps = any(held(host, before) != held(host, free) for host in matching & {*one.share})
+        share = place(first, hosts, free) if helps else None
         if share is not None:
-            shadow = ending[count - 1].planned_end
+            shadow = one.planned_end
             given = [job.share for job in ending if job.planned_end <= shadow]
             missing = less(share, [{h: one for h, one in each.items() if h in share}
                                    for each in given])  # fmt: skip

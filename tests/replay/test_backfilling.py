@@ -31,7 +31,7 @@ KTH = "pwa-swf/KTH-SP2-1996-2.1-cln.swf.gz"
 NASA = "pwa-swf/NASA-iPSC-1993-3.1-cln.swf.gz"
 IS_PROOF = os.environ.get("XCE_PROOF_JOBS") == "all"
 CUT = None if IS_PROOF else 3_000
-WEEK_CUT = None if IS_PROOF else 170
+WEEK_CUT = None if IS_PROOF else 500
 
 
 def cut(path: Path, jobs: int | None, directory: Path) -> Path:
@@ -185,7 +185,7 @@ def test_a_slurm_cluster_is_scheduled_as_the_reference_does(
     kinds = {host.name: frozenset(name for name, _ in host.attributes) for host in cluster.hosts}
     jobs = host_jobs(workload, modelling)
     hosts = hosts_reference.Hosts(has, kinds)
-    # Of the whole week the reference would take days without that; small cuts go without.
+    # Of the whole week the reference would take hours without that; small cuts go without.
     hosts_reference.schedule(jobs, hosts, backfills=picker == "easy", remembers=IS_PROOF)
 
     settings = simulation_settings(picker, ("parjob", "fill"))

@@ -8,7 +8,7 @@ looked at in two ways is looked at here in the way that is easier to believe.
 
 Here are the cluster, what happens to it, and the session; ``model_bounds.py`` tells what bounds
 jobs together, ``model_place.py`` places one job, ``model_preempt.py`` finds victims and lets them
-go on.
+go on, ``model_load.py`` is about the load of hosts, ``model_profiles.py`` about profiles.
 """
 
 # long: the whole scheduler in one place, so that it can be read from top to bottom.
@@ -69,6 +69,15 @@ class Exits:
     exclude: tuple[int, ...] = ()
     success: tuple[int, ...] = ()
     most: int | None = None
+
+    def over(self, other: Exits) -> Exits:
+        """
+        Return what holds beside what others say: which go back, which are well, and how often, each
+        of these three by itself.
+        """
+        back = self if self.requeue or self.exclude else other
+        most = other.most if self.most is None else self.most
+        return Exits(back.requeue, back.exclude, self.success or other.success, most)
 
 
 @dataclass
@@ -695,7 +704,8 @@ class Model:
         """
         assert job.got is not None, job
         self.hear(self.hosts[job.got.first])
-        rules = self.wanted(job).exits or self.queues[job.queue].exits or Exits()
+        own, usual = self.wanted(job).exits, self.queues[job.queue].exits
+        rules = (own or Exits()).over(usual or Exits())
         is_own_end = job.order != "kill"
         is_well = exit_code == 0 or exit_code in rules.success
         may_go_back = rules.most is None or job.times_back < rules.most

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.model import Ask, Model, Part, Profile
+from tests.model import Ask, Exits, Model, Part, Profile
 
 
 def wanted(model: Model, ask: Ask) -> Ask:
@@ -22,8 +22,9 @@ def wanted(model: Model, ask: Ask) -> Ask:
         found.tasks_min, found.tasks_max = profile.tasks
     if ask.run_limit_us is None or profile.run_limit_mark == "fixed":
         found.run_limit_us = profile.run_limit_us or ask.run_limit_us
-    if ask.exits is None or profile.exits_mark == "fixed":
-        found.exits = profile.exits or ask.exits
+    found.exits = (ask.exits or Exits()).over(profile.exits or Exits())
+    if profile.exits_mark == "fixed":
+        found.exits = (profile.exits or Exits()).over(ask.exits or Exits())
     found.is_rerunnable = ask.is_rerunnable or profile.is_rerunnable
     found.branches = [
         replace(branch, parts=[_with_flags(part, profile) for part in branch.parts])

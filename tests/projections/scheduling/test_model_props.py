@@ -155,6 +155,7 @@ EXITS = st.builds(
     most=st.sampled_from([None, None, 0, 1, 2]),
 )
 EXIT_CODES = st.sampled_from([0, 0, 1, 5, 98, 99])
+TELLING_CODES = st.sampled_from([99, 99, 98, 1, 5])
 TIMES = st.sampled_from([30, 100, 300, 900]).map(SECOND_US.__mul__)
 SOME_HOSTS = st.dictionaries(
     st.sampled_from(["h0", "h1", "h2", "h3"]), st.integers(0, 2), min_size=1, max_size=2
@@ -360,10 +361,16 @@ class Twice(RuleBasedStateMachine):
         high.queue = "hi"
         self.submit_and_decide([high])
 
-    @rule(ask=ASKS, exits=EXITS)
-    def submit_with_exits(self, ask: Ask, exits: Exits) -> None:
+    @rule(ask=ASKS, exits=EXITS, code=TELLING_CODES)
+    def submit_with_exits(self, ask: Ask, exits: Exits, code: int) -> None:
         ask.exits = exits
-        self.pair.submit(ask, is_held=False)
+        self.submit_and_end([ask], code)
+
+    def submit_and_end(self, asks: list[Ask], code: int) -> None:
+        self.submit_and_decide(asks)
+        for job in self.heard("RUN"):
+            if any(job.ask is ask for ask in asks):
+                self.pair.finish(job, code)
         self.session()
 
     @about("requests")
@@ -416,10 +423,22 @@ class Twice(RuleBasedStateMachine):
         self.session()
 
     @about("profiles")
-    @rule(asks=st.lists(ASKS, min_size=1, max_size=3), name=PROFILE_NAMES)
-    def submit_with_profile(self, asks: list[Ask], name: str) -> None:
-        if name in self.pair.model.profiles:
-            self.submit_and_decide([replace(ask, profile=name) for ask in asks])
+    @rule(
+        asks=st.lists(ASKS, min_size=1, max_size=3),
+        name=PROFILE_NAMES,
+        exits=st.none() | EXITS,
+        code=st.none() | TELLING_CODES,
+    )
+    def submit_with_profile(
+        self, asks: list[Ask], name: str, exits: Exits | None, code: int | None
+    ) -> None:
+        if name not in self.pair.model.profiles:
+            return
+        some = [replace(ask, profile=name, exits=exits) for ask in asks]
+        if code is None:
+            self.submit_and_decide(some)
+        else:
+            self.submit_and_end(some, code)
 
     @about("profiles")
     @rule(user=USERS, queue=QUEUE_NAMES, name=PROFILE_NAMES, run_limit=st.none() | TIMES)

@@ -92,7 +92,7 @@ def found_log(path: str | Path) -> Path:
     """
     directory = log_directory(path).resolve()
     if not is_log(directory):
-        raise NotFound("log", "there is none in this directory", str(directory))
+        raise NotFound("log", "must be the directory of a log, or of a cluster", str(directory))
     return directory
 
 

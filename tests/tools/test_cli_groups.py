@@ -103,7 +103,7 @@ def test_a_log_that_isnt_there_is_told_by_its_argument_with_what_makes_one(tmp_p
     assert 1 == main.run(["replay", "diff", first, second])
     told = capfd.readouterr().err
 
-    assert f"xce: A: there is none in this directory (given: '{first}')." in told
+    assert f"xce: A: must be the directory of a log, or of a cluster (given: '{first}')." in told
     assert "xce simulate" in told
 
 

@@ -94,7 +94,8 @@ def tell_as_typed(error: Refused) -> None:
         # What has a name is asked for by its kind: nobody typed that as a field.
         error.field = "NAME"
         return
-    if error.field in PLACES and (named := _of_place(context, str(error.value))) is not None:
+    is_missing = isinstance(error, NotFound) and error.field in PLACES
+    if is_missing and (named := _of_place(context, str(error.value))) is not None:
         _rename(error, named, error.value)
         return
     for name in _parameters_of(error.field):

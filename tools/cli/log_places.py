@@ -48,6 +48,6 @@ def snapshot_directory(log: Path) -> Path:
     """
     directory = log_directory(log)
     if not is_log(directory):
-        raise NotFound("log", "there is none in this directory", str(log))
+        raise NotFound("log", "must be the directory of a log, or of a cluster", str(log))
     beside = directory.resolve().parent / "snapshots"
     return beside if directory.name == "log" and beside.is_dir() else directory / "snapshots"

@@ -42,7 +42,7 @@ def place_of(path: Path | str) -> Place:
     given = Path(path)
     directory = log_directory(given)
     if not is_log(directory):
-        raise NotFound("log", "there is none in this directory", str(given))
+        raise NotFound("log", "must be the directory of a log, or of a cluster", str(given))
     if directory != given:
         return Place(given / NAME)
     whole = directory.resolve()

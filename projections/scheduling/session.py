@@ -122,9 +122,13 @@ class Session:
             self._preemption().end_idle_holds()
         if state.gatherers or state.gave_up:
             self._gathering().give_up()
-        keeping = [*state.gatherers.values(), *state.keepers.values()]
+        keeping: list[JobRecord] = []
+        if state.gatherers or state.keepers:
+            keeping = [*state.gatherers.values(), *state.keepers.values()]
         self._try_all()
-        self._note_whether_settled(keeping)
+        may_go_on = (keeping or self._dispatches) and self._lets_others_start(keeping)
+        self._in_a_row = self._in_a_row + 1 if may_go_on else 0
+        self.is_settled = self._in_a_row % PASSES_MAX == 0
         if self._left <= 0:
             state.keep_back_still(became_ready)
             return False
@@ -168,24 +172,26 @@ class Session:
             if not (is_stepwise or self._state.may_open_by_taking()):
                 return
 
-    def _note_whether_settled(self, keeping: Iterable[JobRecord]) -> None:
+    def _lets_others_start(self, keeping: Iterable[JobRecord]) -> bool:
         """
-        Note whether jobs may start now that had their turn before: one behind them gave back what
+        Say whether jobs may start now that had their turn before: one behind them gave back what
         was kept for it, or what was started behind the one that is promised hosts used up what
         bounds both, so that these hosts needn't stay free for it.
+
+        Args:
+            keeping: For whom hosts were kept before the jobs were tried.
         """
         state, now_us = self._state, self._now_us
-        is_settled = not any(
+        if any(
             job.state is JobState.PEND
             and job.stream not in state.gatherers
             and job.stream not in state.keepers
             for job in keeping
-        )
-        if self._dispatches and (state.limits.are_any or state.stored.arrays):
-            kept = (kept_from_starting(state, job, now_us) for job in state.promised.values())
-            is_settled = is_settled and not any(kept)
-        self._in_a_row = 0 if is_settled else self._in_a_row + 1
-        self.is_settled = self._in_a_row % PASSES_MAX == 0
+        ):
+            return True
+        if not self._dispatches or not (state.limits.are_any or state.stored.arrays):
+            return False
+        return any(kept_from_starting(state, job, now_us) for job in state.promised.values())
 
     def _try_jobs(self, picker: JobPicker) -> None:
         """

@@ -1,5 +1,6 @@
 """
-Measure the simulation of a real trace with every event kept, and the recovery of its log.
+Measure the simulation of a real trace with every event kept, what its events cost without its
+decisions, and the recovery of its log.
 
 The simulation runs in a process of its own, so that its peak memory is its alone.
 """
@@ -21,6 +22,7 @@ from replay.workloads.swf import read_swf
 from store.log import EventLog
 from store.snapshots import SnapshotStore
 from tools.bench.bare_loop import bare_jobs_per_s
+from tools.bench.bare_writing import write_again
 from tools.bench.frame import REPO, Figure, Reading, trace_path
 from tools.collecting import collect_rarely
 
@@ -86,6 +88,8 @@ def measure(folder: Path) -> list[Reading]:
     workload = read_swf(trace_path(TRACE))
     bare = bare_jobs_per_s(workload, cluster_of(None, workload.header).slots)
     plain_s, with_snapshot_s, verify_per_s = _recovered(folder)
+    with EventLog.open(folder / "log", writable=False) as log:
+        written = write_again(log, folder / "again")
     return [
         Reading("bare heap loop, nothing kept", bare, "jobs/s"),
         Reading(
@@ -94,6 +98,18 @@ def measure(folder: Path) -> list[Reading]:
             "jobs/s",
             per="bare heap loop, nothing kept",
             goal=GOAL_JOBS_PER_S,
+        ),
+        Reading(
+            "its events written again, least folded",
+            written.least,
+            "jobs/s",
+            per="simulated, all kept",
+        ),
+        Reading(
+            "its events written again, all folded",
+            written.folded,
+            "jobs/s",
+            per="simulated, all kept",
         ),
         Reading("events", found["events_per_s"], "events/s"),
         Reading("events of a job", found["events_per_job"], "events"),

@@ -91,6 +91,7 @@ def test_a_forced_job_is_told_as_what_it_is(life, ask, tmp_path):
     life.session()
     life.jobs("wide tasks=2 mem_mb=90000000")
     life.run("wide", "h2*2")
+    life.session()
     with EventLog.create(tmp_path / "d" / "log", log_id="forced", durability="none") as log:
         log.append(life.log)
     elsewhere = ("--trace", "--dir", str(tmp_path / "d"))
@@ -102,6 +103,8 @@ def test_a_forced_job_is_told_as_what_it_is(life, ask, tmp_path):
     shown = ask(life.ids["wide"], *elsewhere)
     assert "an operator wants it on 2*h2" in shown
     assert "it could never start as things are" in shown
+    head = ask(life.ids["wide"], *elsewhere[1:]).splitlines()[0]
+    assert head.endswith("can never start on the hosts that an operator named.")
 
 
 def test_a_waiting_job_is_told_by_the_session_at_that_moment(life, ask):
@@ -216,7 +219,7 @@ def test_who_may_not_read_the_log_is_told_so(life, ask, monkeypatch):
     monkeypatch.setattr(audit_asking, "may_read", lambda _: False)
 
     error = ask(life.ids["A"], "--trace", "--at", "9", status=2)
-    assert "log: must be readable to you for --at" in error
+    assert "must be readable to you for --at" in error
     assert "no scheduler answers" in ask(life.ids["A"], "--trace", status=3)
 
 

@@ -65,6 +65,8 @@ def _headline(moment: Moment, *, is_now: bool) -> str:
         return f"{start} is held: it doesn't start until it is resumed."
     if not moment.code:
         return f"{start} doesn't wait: {moment.state_says['verdict']}"
+    if moment.state_says["never"] and moment.job is not None and moment.job.forced_on:
+        return f"{start} can never start on the hosts that an operator named."
     if moment.state_says["never"]:
         return f"{start} can never start on the cluster as it {'is' if is_now else 'was then'}."
     return f"{start} waits: it can start, but not {'now' if is_now else 'then'}."

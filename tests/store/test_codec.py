@@ -295,6 +295,17 @@ def test_old_payloads_are_lifted_step_by_step(versioned) -> None:
     assert second == decode(1, *third)
 
 
+def test_a_step_that_is_missing_is_told(versioned) -> None:
+    """
+    An old payload that nobody lifts must not pass for one of today, even when it happens to fit.
+    """
+    del versioned.upcast_v1_v2
+
+    with pytest.raises(Corrupt) as caught:
+        decode(7, "s", 1, "test.versioned", b'{"t":1,"e":{"names":["a"]}}')
+    assert "no upcast_v1_v2 of test.versioned" in caught.value.text()
+
+
 def test_a_checked_encoding_refuses_what_would_not_come_back() -> None:
     """
     One accepted event that can't be decoded would brick every later recovery.

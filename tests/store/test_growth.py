@@ -192,6 +192,25 @@ def test_a_backup_while_it_is_written_is_one_moment_of_the_log(tmp_path: Path, d
         backup(directory, tmp_path / "backup0")
 
 
+def test_a_damaged_log_gives_no_backup(tmp_path: Path, directory: Path) -> None:
+    """
+    Nobody looks at a backup before it is needed.
+    """
+    whole = (directory / "data.mdb").read_bytes()
+    data, at = bytearray(whole), whole.find(b"XF\x01")
+    while verify_here(directory).is_good:  # Pages that are free have old frames too.
+        data = bytearray(whole)
+        data[at + 100] ^= 4
+        (directory / "data.mdb").write_bytes(data)
+        at = whole.index(b"XF\x01", at + 1)
+
+    for make in (lambda: backup(directory, tmp_path / "copy"), lambda: compact(directory)):
+        with pytest.raises(Corrupt):
+            make()
+    assert {"log"} == {path.name for path in tmp_path.iterdir()}
+    assert data == (directory / "data.mdb").read_bytes()
+
+
 KILLED_WHILE_ARCHIVING = (
     "import os, signal, sys\n"
     "from store import log, segments\n"

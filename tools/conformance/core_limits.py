@@ -125,6 +125,8 @@ def _take_scope(field: str, value: object, scopes: dict[str, Scope], groups: Fie
     names = names_of(value, groups if word == "HOST" else NOTHING)
     if names is None:
         raise Malformed(f"{field} of a limit must name somebody")
+    if DIMENSIONS[word] in scopes:
+        raise Malformed(f"a limit has {word}S or PER_{word}, not both")
     scopes[DIMENSIONS[word]] = Scope(names=names, is_each=field.startswith("PER_"))
     return True
 

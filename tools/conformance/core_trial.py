@@ -61,6 +61,7 @@ from tools.conformance.core_resources import resources_of
 from tools.conformance.core_setup import (
     BEGIN_US,
     CONFIGURED,
+    asked_texts,
     host_of,
     host_settings_of,
     job_of,
@@ -282,7 +283,8 @@ class CoreTrial(CoreActs):
             self._before_close(job)
             return
         try:
-            spec = job_of({**job, **self._with_numbers(job)}, name, self.case)
+            told = {**job, **self._with_numbers(job), **self._with_members(job)}
+            spec = job_of(told, name, self.case)
             made = self._command(SubmitJob(spec=spec))
         except Refused:
             self.rejected.append(name)
@@ -310,6 +312,20 @@ class CoreTrial(CoreActs):
                 number = job_id.partition("[")[0]
                 text = re.sub(rf"(?<![\w\"]){re.escape(base)}(?![\w\"(])", number, text)
         return {"w": text}
+
+    def _with_members(self, job: Fields) -> Fields:
+        """
+        Return the hosts that a job asks for, groups of hosts by their members.
+        """
+        groups = host_groups_of(self.case)
+        if not groups or not job.get("m"):
+            return {}
+        found: list[str] = []
+        for text in asked_texts(job["m"]):
+            name, plus, preference = text.partition("+")
+            members = " ".join(texts_of(groups.get(name.rstrip("!")))).split()
+            found += [f"{each}{plus}{preference}" for each in members] or [text]
+        return {"m": found}
 
     def _before_close(self, job: Fields) -> None:
         """

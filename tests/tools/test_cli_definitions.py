@@ -204,7 +204,7 @@ def test_a_live_cluster_shows_each_definition_in_full(tmp_path):
         )
         assert "1 of 2 slots used by 1 job" in live.run("hosts", host).stdout
         assert (1, True) == (
-            (gone := live.run("jobs", "-q", "none")).returncode, "--queue: must be" in gone.stderr
+            (gone := live.run("jobs", "-q", "none")).returncode, "-q: must be" in gone.stderr
         )
         _check_projects(live)
         # What stands before a subcommand's name is meant for it too.

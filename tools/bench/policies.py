@@ -26,8 +26,9 @@ PENDING = 10_000
 ROUNDS = 5
 SECOND_US = 1_000_000
 HOUR_US = 3_600 * SECOND_US
+BENCHS_OWN = "builtin_fcfs"
 POLICIES = (
-    ("builtin_fcfs", False), ("shortest_first", False), ("fairshare", False), ("easy", False),
+    (BENCHS_OWN, False), ("shortest_first", False), ("fairshare", False), ("easy", False),
     ("easy", True), ("conservative", False), ("conservative", True),
 )  # fmt: skip
 """Each with jobs that ask for slots alone, or for memory too."""
@@ -42,7 +43,9 @@ class _Full:
         self.bench = Bench()
         self._with_memory = with_memory
         self._numbers = count()
-        self.bench.give(DefineCluster(settings=simulation_settings(picker, ("parjob", "fill"))))
+        if picker != BENCHS_OWN:
+            settings = simulation_settings(picker, ("parjob", "fill"))
+            self.bench.give(DefineCluster(settings=settings))
         self.bench.join(HOSTS, SLOTS)
         for number in range(HOSTS):
             self._give(SLOTS, HOUR_US + number * 37 * SECOND_US)

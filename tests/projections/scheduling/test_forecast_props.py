@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.amounts import MEM, Amount
+from domain.commands import WorkerReport
+from domain.events.workers import JobUsage
 from domain.job_states import JobState
 from domain.reservations import KeptRun
 from projections.scheduling.forecast import Forecasts
@@ -149,3 +152,87 @@ def test_counting_foresees_what_ending_one_job_after_the_other_does(
         if step[0] in ("session", "life"):
             compare(counting, beside, wanted)
     assert plain.log == counting.log
+
+
+def running(*, runs: int, mem_mb: int = 0) -> Scenario:
+    """
+    Return two hosts: one idle, and one full of jobs that end after 100 s, 200 s and so on.
+    """
+    scenario = scenario_of([(4, 300, 0, False), (runs, 300, 0, True)], ("fill",), "easy")
+    memory = f" rusage[mem={mem_mb}]" if mem_mb else ""
+    for number in range(1, runs + 1):
+        scenario.submit(
+            f"R{number}",
+            resreq=(f"select[big]{memory}",),
+            run_limit_us=100 * number * SECOND_US,
+        )
+    scenario.session()
+    return scenario
+
+
+def foreseen(scenario: Scenario, name: str, beside: tuple[KeptRun, ...] = ()) -> int | None:
+    """
+    Return in how many seconds a job could start, as both foresee it.
+    """
+    job, state = scenario.job(name), scenario.state
+    assert state.foresight is not None
+    found = state.foresight.of(job, beside)
+    assert found == OneByOne(state, scenario.core._runner).of(job, beside)
+    assert found is not None
+    assert found.start_us is not None
+    return (found.start_us - scenario.now_us) // SECOND_US
+
+
+def report(scenario: Scenario, *, free_mb: int, used_mb: int) -> None:
+    """
+    Report what the second host has free, and what R1 uses there.
+    """
+    job = scenario.job("R1")
+    used = Amount(resource=MEM, milli=used_mb * MB_MILLI)
+    scenario.command(
+        WorkerReport(
+            worker="h1",
+            incarnation=1,
+            load=(Amount(resource=MEM, milli=free_mb * MB_MILLI),),
+            jobs=(JobUsage(job_id=job.job_id, attempt=job.attempt, amounts=(used,)),),
+        )
+    )
+
+
+@pytest.mark.parametrize(("runs", "start_s"), [(1, 0), (2, 200)])
+def test_a_host_kept_for_others_is_idle_while_nobody_has_ended(runs: int, start_s: int) -> None:
+    """
+    That no job need end is asked last, when one would be enough, whoever asks.
+    """
+    scenario = running(runs=runs)
+    scenario.submit("E", is_exclusive=True, run_limit_us=SECOND_US)
+
+    assert start_s == foreseen(scenario, "E", (KeptRun(first=0, slots=1),))
+
+
+def test_a_job_that_uses_more_than_it_reserved_gives_back_all_of_it() -> None:
+    """
+    What was seen after a job's end was foreseen first counts too.
+    """
+    scenario = running(runs=1, mem_mb=100)
+    scenario.submit("W", resreq=("select[big] rusage[mem=250]",), run_limit_us=SECOND_US)
+    assert foreseen(scenario, "W") == 100
+
+    report(scenario, free_mb=300, used_mb=250)
+
+    assert foreseen(scenario, "W") == 100
+
+
+def test_what_a_job_reserved_and_didnt_use_is_measured_as_free_when_it_has_ended() -> None:
+    """
+    Of 120 MB that are free 100 are reserved until then.
+    """
+    scenario = running(runs=1, mem_mb=100)
+    report(scenario, free_mb=120, used_mb=0)
+    wanted = KeptRun(first=1, slots=1, amounts=(Amount(resource=MEM, milli=110 * MB_MILLI),))
+    later = [(scenario.now_us + 100 * SECOND_US, (wanted,))]
+    fast, plain = scenario.state.foresight, OneByOne(scenario.state, scenario.core._runner)
+
+    assert fast is not None
+    kept = KeptRun(first=1, slots=0, amounts=(Amount(resource=MEM, milli=10 * MB_MILLI),))
+    assert (kept,) == fast.kept_for(later) == plain.kept_for(later)

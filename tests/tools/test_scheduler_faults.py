@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import resource
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from store.verify import verify_here
-from tests.tools import live_cluster
+from tests.tools import acknowledges_too_early, live_cluster
 from tests.tools.live_cluster import Cluster, until
 from tools.agent import sockets
 from tools.agent.files import SOCKET_NAME
@@ -112,6 +114,30 @@ def test_an_io_error_at_a_commit_ends_the_scheduler_and_a_start_tells_what_becam
         assert again[0][0] == again[1][0]
         assert [(job_id, True) for job_id in known] == again[2:]
         assert 6 == len(cluster.get("/v1/jobs")["jobs"])
+
+
+@pytest.mark.needs_root
+@pytest.mark.needs_program("strace")
+@pytest.mark.parametrize("program", [None, acknowledges_too_early], ids=["right", "sabotaged"])
+def test_a_slow_disk_makes_answers_wait_and_nothing_else(
+    tmp_path: Path, program: ModuleType | None
+) -> None:
+    """
+    No answer comes before its sync has ended; one that does is seen.
+    """
+    named = None if program is None else [str(program.__file__)]
+    with live_cluster.running(tmp_path, workers=0, program=named) as cluster:
+        submitted(cluster, "first")
+        cluster.get("/v1/status")  # The sabotaged one commits only now.
+        with injected(cluster, "fdatasync:delay_enter=2000000"):
+            began = time.monotonic()
+            status, _ = submitted(cluster, "slow")
+            took_s = time.monotonic() - began
+        again = jobs_by_key(cluster, ["first", "slow", "later"])
+
+    assert 201 == status
+    assert (program is None) == (took_s >= 2)
+    assert [("1", True), ("2", True), ("3", False)] == again
 
 
 def serves_through(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import time
 from pathlib import Path
 
@@ -22,6 +23,14 @@ REPO = Path(__file__).resolve().parent.parent
 # Every process that a test starts inherits this, also one that has left its parent since.
 RUN_MARK = "XCE_TEST_RUN"
 os.environ[RUN_MARK] = str(os.getpid())
+# Under nohup, or behind a shell's &, these are ignored, by all that tests start too; some of them
+# are about what a signal does.
+for number, handler in (
+    (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGINT, signal.default_int_handler),
+):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, handler)
 # So long may a process take that a test has told to end.
 ENDING_S = 5.0
 
@@ -142,6 +151,4 @@ def pytest_terminal_summary(
     if count:
         terminalreporter.section("not run")
         failed = " (a failure, since CI=true)" if os.environ.get("CI") == "true" else ""
-        terminalreporter.line(
-            f"{count} tests did not run{failed}; the summary names each and why."
-        )
+        terminalreporter.line(f"{count} tests did not run{failed}; the summary names each and why.")

@@ -7,10 +7,11 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
-from tools.collecting import ALL_EVERY_NS, YOUNG_LIVE, Collector
+from tools.collecting import ALL_EVERY_NS, YOUNG_LIVE, Collector, uncollected
 
 
 class Node:
@@ -92,3 +93,32 @@ def test_old_cycles_go_once_a_day_when_it_is_quiet(
     collector.look(now_ns, is_quiet=is_quiet)
 
     assert is_gone == (gone() is None)
+
+
+def test_work_that_makes_much_is_left_alone(looks: list[int]) -> None:
+    """
+    Restoring a state makes millions of objects, and all of them stay.
+    """
+    with uncollected():
+        looks.clear()
+        kept = [[] for _ in range(10 * YOUNG_LIVE)]
+        meanwhile = list(looks)
+
+    assert [] == meanwhile
+    assert gc.isenabled()
+    del kept
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_afterwards_it_is_as_it_was_also_after_an_error(*, is_enabled: bool) -> None:
+    """
+    A scheduler recovers at its start and, with its own way of looking, after a refused commit.
+    """
+    if not is_enabled:
+        gc.disable()
+    try:
+        with suppress(KeyError), uncollected():
+            raise KeyError
+        assert is_enabled == gc.isenabled()
+    finally:
+        gc.enable()

@@ -28,6 +28,7 @@ from store.lock import LOCK_FILE, read_holder, this_process
 from store.log import EventLog
 from tools.agent import sockets
 from tools.agent.processes import boot_id, born_ticks
+from tools.collecting import uncollected
 from tools.daemon import local_workers
 from tools.daemon.access import caller_of
 from tools.daemon.api import build_app
@@ -186,7 +187,8 @@ class _Scheduler:
 
     def _recover(self) -> Engine:
         began_ns = time.monotonic_ns()
-        engine = Engine.recover(self._log, plugins=self._plugins, snapshots=self._snapshots)
+        with uncollected():
+            engine = Engine.recover(self._log, plugins=self._plugins, snapshots=self._snapshots)
         self._journal.info(
             "engine recovered",
             position=engine.position,

@@ -22,6 +22,7 @@ _WORDS: Final = {
     "limits.file_kib": "file size (-F)",
     "limits.memory_kib": "memory (-M)",
     "limits.processes": "processes (-p)",
+    "limits.swap_kib": "swap space (-v)",
     "limits.threads": "threads (-T)",
     "name": "name (-J)",
     "profile": "profile (--app)",

@@ -16,13 +16,14 @@ from domain.events.queues import QueueClosed, QueueDefined
 from domain.events.refusals import AccessDenied, CommandRefused, ReportIgnored
 from domain.events.workers import WorkerClosed
 from domain.groups import GroupSpec
-from domain.jobs import ExitRules
+from domain.jobs import ExitRules, JobLimits, JobSpec, Program
 from domain.limits import Basis, LimitAmount
 from domain.name_lists import parse_names
 from domain.projects import ProjectSpec
 from domain.queues import QueueSpec
 from domain.thresholds import parse_thresholds
 from domain.windows import parse_windows
+from projections.audit import fields
 from projections.audit.reading import Reading
 from projections.audit.who import Question, change_words, commands, is_removal, told_changes
 from tests.projections.audit.logs import a_cluster
@@ -188,6 +189,18 @@ def test_changes_are_told_in_the_words_that_make_them(
 
     assert words == told_changes(told, kind)
     assert [] == told_changes(told, kind, is_removal=is_removal(f"remove {kind}"))
+
+
+def test_what_people_call_a_field_is_said_of_fields_that_there_are() -> None:
+    """
+    A field that was renamed would be told by its raw name again; each limit has an option.
+    """
+    limits = {f"limits.{name}" for name in JobLimits.model_fields}
+    outputs = {f"program.{name}" for name in Program.model_fields}
+    known = {*JobSpec.model_fields, *limits, *outputs, "array.started_max", "job_id"}
+
+    assert set() == set(fields._WORDS) - known
+    assert limits <= set(fields._WORDS)
 
 
 def test_by_positions(reading: Reading) -> None:

@@ -750,6 +750,36 @@ class Twice(RuleBasedStateMachine):
         if is_seldom or host.is_gone:
             self.pair.lose(host)
 
+    @about("hosts")
+    @rule(
+        pick=ANY,
+        seconds=st.sampled_from([300, 600, 700]),
+        has_left=SELDOM,
+        comes_back=st.booleans(),
+    )
+    def lose_for_some_time(
+        self, pick: int, seconds: int, has_left: bool, comes_back: bool
+    ) -> None:
+        """
+        Lose the host of a started job, for less than the grace time or more.
+        """
+        jobs = self.heard("RUN", "SSUSP", "USUSP")
+        if not jobs:
+            return
+        got = jobs[pick % len(jobs)].got
+        assert got is not None, jobs
+        host = self.pair.model.hosts[got.first]
+        if has_left:
+            self.pair.leave(host)
+            self.session()
+        self.pair.lose(host)
+        self.session()
+        self.pair.model.now_us += seconds * SECOND_US
+        self.session()
+        if comes_back and not host.is_gone:
+            self.pair.report(host, {}, {})
+            self.session()
+
     @rule(pick=ANY, load=LOADS, used=st.lists(FREE, max_size=3))
     def report(self, pick: int, load: dict[str, int], used: list[int]) -> None:
         host = self.a_host(pick)

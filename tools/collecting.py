@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 YOUNG_OBJECTS = 1_000_000
-YOUNG_LIVE, LOOKS_LIVE = 20_000, 4
+YOUNG_LIVE, LOOKS_LIVE = 10_000, 3
 ALL_EVERY_NS = 24 * 3600 * 10**9
 
 

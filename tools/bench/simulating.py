@@ -2,7 +2,8 @@
 Measure the simulation of a real trace with every event kept, what its events cost without its
 decisions, and the recovery of its log.
 
-The simulation runs in a process of its own, so that its peak memory is its alone.
+The simulation runs in a process of its own, so that its peak memory is its alone, and so does what
+writes its events again, which is compared with it.
 """
 
 from __future__ import annotations
@@ -61,6 +62,33 @@ def simulate(folder: Path) -> dict[str, float]:
     }
 
 
+def write_its_events(folder: Path) -> dict[str, float]:
+    """
+    Write the events of the simulation's log again in this process; return the rates by name.
+    """
+    collect_rarely()
+    with EventLog.open(folder / "log", writable=False) as log:
+        return write_again(log, folder / "again")._asdict()
+
+
+def _in_own_process(function: str, folder: Path) -> dict[str, float]:
+    """
+    Return what a function of this module gives for a folder in a process that did nothing before.
+    """
+    code = (
+        "import json, sys; from pathlib import Path; from tools.bench import simulating;"
+        f"print(json.dumps(simulating.{function}(Path(sys.argv[1]))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)],
+        cwd=REPO,
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
 def _peak_kib() -> int:
     """
     Return the most memory that this process has had. What getrusage tells begins with that of the
@@ -74,22 +102,11 @@ def measure(folder: Path) -> list[Reading]:
     """
     Take one round.
     """
-    code = (
-        "import json, sys; from pathlib import Path; from tools.bench.simulating import simulate;"
-        "print(json.dumps(simulate(Path(sys.argv[1]))))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(folder)],
-        cwd=REPO,
-        check=True,
-        stdout=subprocess.PIPE,
-    )
-    found = json.loads(done.stdout)
+    found = _in_own_process("simulate", folder)
     workload = read_swf(trace_path(TRACE))
     bare = bare_jobs_per_s(workload, cluster_of(None, workload.header).slots)
     plain_s, with_snapshot_s, verify_per_s = _recovered(folder)
-    with EventLog.open(folder / "log", writable=False) as log:
-        written = write_again(log, folder / "again")
+    written = _in_own_process("write_its_events", folder)
     return [
         Reading("bare heap loop, nothing kept", bare, "jobs/s"),
         Reading(
@@ -101,13 +118,13 @@ def measure(folder: Path) -> list[Reading]:
         ),
         Reading(
             "its events written again, least folded",
-            written.least,
+            written["least"],
             "jobs/s",
             per="simulated, all kept",
         ),
         Reading(
             "its events written again, all folded",
-            written.folded,
+            written["folded"],
             "jobs/s",
             per="simulated, all kept",
         ),

@@ -317,7 +317,7 @@ def test_bounds_are_told_in_the_units_that_people_type(scenario: Scenario) -> No
         scenario.submit("A", run_limit_us=2 * hour)
     for over, words in (
         (JobLimits(memory_kib=2 << 20), r"queue's 500MB \(given: '2GB'\)"),
-        (JobLimits(cpu_us=hour), r"queue's 90s \(given: '1h'\)"),
+        (JobLimits(cpu_us=hour), r"queue's 1m30s \(given: '1h'\)"),
         (JobLimits(processes=6), r"queue's 5 \(given: '6'\)"),
     ):
         with pytest.raises(Refused, match=words):

@@ -119,7 +119,7 @@ class Gathering:
         state, queue = self._state, self._state.queue_of(job).spec
         if queue.slot_reserve_us is None and queue.resource_reserve_us is None:
             return None
-        if self._has_given_up(job):
+        if job.gave_up_us == self._now_us:
             return None
         if kept_from_starting(state, job, self._now_us) is not None:
             return None
@@ -138,18 +138,6 @@ class Gathering:
             is_held=True,
             until_us=before.until_us if before and is_going_on else self._now_us + (lasts_us or 0),
         )
-
-    def _has_given_up(self, job: JobRecord) -> bool:
-        """
-        Say whether a job, or one that asks for the same, gave back at this moment what it had: its
-        likes would have it at once, and others never. Nor are they tried when the first has failed.
-        """
-        state = self._state
-        gave_up = [each for each in state.gave_up.values() if each.gave_up_us == self._now_us]
-        if not gave_up:
-            return False
-        wanted = state.request_of(job).fingerprint
-        return any(state.request_of(each).fingerprint == wanted for each in gave_up)
 
     # -- what it gets
 

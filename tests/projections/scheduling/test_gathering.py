@@ -79,30 +79,6 @@ def test_when_time_is_over_everything_is_given_back_for_one_turn(scenario: Scena
     assert "BIG gathers h1*1 till 602: unknown" == scenario.session()[0]
 
 
-@pytest.mark.parametrize("plain", [False, True], ids=["fast", "plain"])
-def test_what_is_given_back_is_not_its_like_s_at_once(*, plain: bool) -> None:
-    """
-    The elements of an array would hand it on for ever; and the next one isn't tried where it asks
-    for just what the first one couldn't have.
-    """
-    scenario = Scenario(plain=plain)
-    spec = QueueSpec(priority=50, slot_reserve_us=300 * SECOND_US)
-    scenario.command(DefineQueue(queue="par", spec=spec))
-    scenario.hosts("h1 slots=4")
-    scenario.jobs("A tasks=2")
-    scenario.session()
-    scenario.jobs("BIG tasks=4 queue=par", "LIKE tasks=4 queue=par", "J tasks=1")
-    assert "BIG gathers h1*2 till 301: unknown" in scenario.session()
-
-    scenario.pass_time(300)
-
-    assert ["BIG no longer promised", "J dispatched: h1*1"] == [
-        words for words in scenario.session() if "pended" not in words
-    ]
-    scenario.pass_time(1)
-    assert "BIG gathers h1*1 till 602: unknown" in scenario.session()
-
-
 def test_a_job_that_is_held_gives_everything_back(scenario: Scenario) -> None:
     """
     A promise ends with the waiting.

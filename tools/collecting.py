@@ -57,7 +57,7 @@ class Collector:
 
     def __init__(self, now_ns: int) -> None:
         gc.disable()
-        self._look_at_all(now_ns)
+        self.look_at_all(now_ns)
 
     def look(self, now_ns: int, *, is_quiet: bool) -> None:
         """
@@ -70,7 +70,7 @@ class Collector:
             gc.collect(1)
             gc.freeze()
         if is_quiet and now_ns - self._all_ns >= ALL_EVERY_NS:
-            self._look_at_all(now_ns)
+            self.look_at_all(now_ns)
 
     def close(self) -> None:
         """
@@ -79,7 +79,10 @@ class Collector:
         gc.unfreeze()
         gc.enable()
 
-    def _look_at_all(self, now_ns: int) -> None:
+    def look_at_all(self, now_ns: int) -> None:
+        """
+        Look at everything, however long it takes: for when something large was dropped.
+        """
         gc.unfreeze()
         gc.collect()
         gc.freeze()

@@ -149,7 +149,9 @@ def is_removal(command: str) -> bool:
 def _tells(change: Mapping[str, object], kind: str) -> bool:
     if is_made(str(change["field"]), kind):
         return False
-    return change["old"] is not None or change["new"] not in (None, "", False, [], {})
+    new = change["new"]
+    # 0 says something, though it equals False.
+    return change["old"] is not None or not (new is False or new in (None, "", [], {}))
 
 
 def change_words(change: Mapping[str, object], kind: str = "", *, is_new: bool = True) -> str:

@@ -271,7 +271,8 @@ class Endings:
             moved = list(state.release_of)
         changed = dict.fromkeys(moved)
         for job in state.live.values():
-            if job.actual and self._seen.get(job.stream) != job.actual:
+            is_known = job.actual and job.stream in state.release_of
+            if is_known and self._seen.get(job.stream) != job.actual:
                 changed[job.stream] = None
         for stream in self._seen:
             if stream not in state.live or not state.live[stream].actual:

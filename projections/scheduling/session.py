@@ -191,7 +191,9 @@ class Session:
             return True
         if not self._dispatches or not (state.limits.are_any or state.stored.arrays):
             return False
-        return any(kept_from_starting(state, job, now_us) for job in state.promised.values())
+        # All that decides it is in the fingerprint: of jobs alike, one is asked.
+        alike = {state.fingerprint_of(job): job for job in state.promised.values()}
+        return any(kept_from_starting(state, job, now_us) for job in alike.values())
 
     def _try_jobs(self, picker: JobPicker) -> None:
         """
@@ -401,9 +403,7 @@ class Session:
         if self._tracer is not None:
             self._tracer.pended(outcome, number)
 
-    def _set_of(
-        self, fingerprint: str, outcome: Pending, job: JobRecord
-    ) -> tuple[int, Pending]:
+    def _set_of(self, fingerprint: str, outcome: Pending, job: JobRecord) -> tuple[int, Pending]:
         """
         Return the reason set of an outcome, and the outcome: another when asking it for its reasons
         raised something.
@@ -435,9 +435,7 @@ class Session:
         charges = limits.charges_of(job.spec, allocation) if limits.are_any else ()
         return allocation.model_copy(update={"charges": charges}) if charges else allocation
 
-    def _try(
-        self, job: JobRecord, request: Request, terms: Terms
-    ) -> tuple[Placed | Pending, str]:
+    def _try(self, job: JobRecord, request: Request, terms: Terms) -> tuple[Placed | Pending, str]:
         """
         Return the outcome of a job's placement, and the id of the job that it overtakes, "" for
         none.

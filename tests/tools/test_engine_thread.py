@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -17,9 +18,11 @@ from domain.envelope import Stamped
 from domain.errors import OutcomeUnknown, StoreUnavailable
 from domain.jobs import JobSpec, Program
 from projections.scheduling.plugins import Plugins
+from projections.scheduling.state import State
 from replay.engine import Engine
 from store.log import EventLog
 from store.snapshots import SnapshotStore
+from tools import collecting
 from tools.daemon.access import Caller
 from tools.daemon.config import DaemonSettings, first_commands
 from tools.daemon.engine_thread import EngineThread
@@ -65,9 +68,7 @@ class Harness:
         self.journal = Journal(folder / "journal")
         self.status: int | None = None
         self.recoveries = 0
-        self.thread = EngineThread(
-            self._recover, settings, bytes(32), self.journal, self._ended
-        )
+        self.thread = EngineThread(self._recover, settings, bytes(32), self.journal, self._ended)
         engine, plugins = self.thread.engine, Plugins()
         started = StartScheduler(
             epoch=1,
@@ -253,6 +254,36 @@ def test_a_fault_in_a_session_ends_the_process_and_leaves_nobody_waiting(
 
     assert [500, 503, 70] == [hurt[0].status, late[0].status, harness.status]
     assert "ZeroDivisionError" in (tmp_path / "journal").read_text()
+
+
+def test_a_core_that_was_dropped_for_a_failed_commit_is_let_go(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    It is in cycles, and what lives on is set aside: on a full disk a large cluster would grow by a
+    whole state every few batches.
+    """
+    # As if the state were large, so that it is set aside at once.
+    monkeypatch.setattr(collecting, "YOUNG_LIVE", 1)
+    alive: weakref.WeakSet[State] = weakref.WeakSet()
+    made = State.__init__
+
+    def note(self: State, *args: object, **options: object) -> None:
+        alive.add(self)
+        made(self, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(State, "__init__", note)
+    counts = []
+
+    def fail() -> list[Request]:
+        harness.log.failures = [(False, StoreUnavailable("disk full", "/there"))]
+        counts.append(len(alive))
+        return [submission("x")]
+
+    harness.run(*[fail] * 30)
+
+    assert 30 < harness.recoveries
+    assert max(counts) <= 3
 
 
 def test_whoever_asks_after_the_end_is_turned_away(harness: Harness) -> None:

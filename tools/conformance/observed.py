@@ -4,7 +4,7 @@ How a vector's expectations are compared with what is seen after a cycle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from tools.conformance.expected_reasons import (
@@ -354,10 +354,3 @@ COMPARISONS: Final[dict[str, Compare]] = {
     "alloc_vendor": _nothing,
 }
 """How each expectation is compared."""
-
-
-def names_expected(expect: Fields) -> Sequence[str]:
-    """
-    Return the names of what a vector expects, so that a runner can tell at once what it can't see.
-    """
-    return [text_of(name) for name in items_of(list(expect))]

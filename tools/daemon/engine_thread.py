@@ -191,6 +191,10 @@ class EngineThread:
             except StoreUnavailable as error:
                 self._fail(batch, error)
                 self._start_over()
+            else:
+                continue
+            # The dropped core is in cycles and set aside: no look at the young would find it.
+            collector.look_at_all(time.monotonic_ns())
         return STATUS_FINE
 
     def _wait_batch(self) -> list[Request]:

@@ -16,6 +16,7 @@ from domain.commands import WorkerReport
 from domain.events.workers import JobUsage
 from domain.job_states import JobState
 from domain.reservations import KeptRun
+from projections.scheduling.endings import Endings
 from projections.scheduling.forecast import Forecasts
 from projections.scheduling.foreseen import Wanted
 from projections.scheduling.request import Request
@@ -183,11 +184,11 @@ def foreseen(scenario: Scenario, name: str, beside: tuple[KeptRun, ...] = ()) ->
     return (found.start_us - scenario.now_us) // SECOND_US
 
 
-def report(scenario: Scenario, *, free_mb: int, used_mb: int) -> None:
+def report(scenario: Scenario, *, free_mb: int, used_mb: int, name: str = "R1") -> None:
     """
-    Report what the second host has free, and what R1 uses there.
+    Report what the second host has free, and what a job uses there.
     """
-    job = scenario.job("R1")
+    job = scenario.job(name)
     used = Amount(resource=MEM, milli=used_mb * MB_MILLI)
     scenario.command(
         WorkerReport(
@@ -236,3 +237,24 @@ def test_what_a_job_reserved_and_didnt_use_is_measured_as_free_when_it_has_ended
     assert fast is not None
     kept = KeptRun(first=1, slots=0, amounts=(Amount(resource=MEM, milli=10 * MB_MILLI),))
     assert (kept,) == fast.kept_for(later) == plain.kept_for(later)
+
+
+def test_a_job_of_unknown_end_that_uses_something_changes_nothing_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    It is in no column; on a live cluster one such job would have all of them made again each time.
+    """
+    scenario = running(runs=1)
+    scenario.finish("R1")
+    scenario.submit("U", resreq=("select[big] rusage[mem=100]",))
+    scenario.session()
+    report(scenario, free_mb=300, used_mb=50, name="U")
+    assert scenario.job("U").actual
+    endings = Endings(scenario.state)
+    endings.sync()
+    monkeypatch.setattr(endings, "_places", None)
+
+    endings.sync()
+
+    assert endings._places is None

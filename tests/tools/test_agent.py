@@ -19,7 +19,7 @@ from domain.jobs import EnvironmentVariable, Program
 from tools.agent import loads, measure, processes
 from tools.agent.agent import Agent, AgentSettings
 from tools.agent.assignments import CannotRun, start_request
-from tools.agent.files import WorkerFiles
+from tools.agent.files import WorkerFiles, expand_path
 from tools.agent.launcher_link import LauncherLink
 from tools.agent.messages import (
     Attempt,
@@ -172,6 +172,43 @@ def test_an_assignment_becomes_a_start(tmp_path: Path) -> None:
         "USER": ME,
     }
     assert expected == {name: request.env.get(name) for name in expected}
+
+
+@pytest.mark.parametrize(
+    ("job_id", "text", "path"),
+    [
+        ("12", "/a/out.%J", "/a/out.12"),
+        ("12", "/a/%J.%I", "/a/12.0"),
+        ("12[3]", "/a/%J/%I", "/a/12/3"),
+        ("12[3]", "/a/%J%J", "/a/1212"),
+        ("12[3]", "/a/%%J.%%%I", "/a/%J.%3"),
+        ("12[3]", "/a/%j%i%d%", "/a/%j%i%d%"),
+        ("12[3]", "/a/out", "/a/out"),
+        ("12", "", ""),
+    ],
+)
+def test_a_path_names_its_job_and_index_as_in_lsf(job_id: str, text: str, path: str) -> None:
+    """
+    Jobs and elements that are submitted with one text keep their files apart.
+    """
+    assert path == expand_path(text, job_id)
+
+
+def test_each_of_the_three_files_is_named_by_the_job_and_the_directory_is_not(
+    tmp_path: Path,
+) -> None:
+    """
+    A directory whose name happens to hold such a letter is taken as it is.
+    """
+    program = Program(argv=("a",), cwd="/%J", stdin="/i%I", stdout="/o%I", stderr="/e%J")
+    request = start_request(assignment(job_id="12[3]", program=program), WorkerFiles(tmp_path, "w"))
+
+    assert ("/%J", "/i3", "/o3", "/e12") == (
+        request.cwd,
+        request.stdin,
+        request.stdout,
+        request.stderr,
+    )
 
 
 def test_a_job_cannot_take_the_schedulers_variables(tmp_path: Path) -> None:

@@ -4,13 +4,15 @@ The options of a submission that say when, where and within which bounds: by LSF
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from domain.errors import Refused
 from tests.tools import cli_harness as harness
-from tools.cli.submit import submit
+from tools.agent.files import expand_path
+from tools.cli.submit import request_of, submit
 from tools.cli.submit_options import more_of, parse_transfer
 
 NOTHING = {"dependency_text": ""}
@@ -126,3 +128,17 @@ def test_what_is_no_file_to_copy_is_refused(text):
     """
     with pytest.raises(Refused, match="-f"):
         parse_transfer(text)
+
+
+def test_only_what_was_typed_of_a_path_names_the_job(tmp_path: Path) -> None:
+    """
+    A directory that is itself called %J stays that directory.
+    """
+    typed = ["--cwd", f"{tmp_path}/50%/%J", "-o", "out.%J", "-e", "/e/%I", "--", "true"]
+    options = submit.make_context("submit", typed).params
+    program = request_of(options.pop("command"), options)["program"]
+
+    paths = [expand_path(program[name], "7[2]") for name in ("stdin", "stdout", "stderr")]
+
+    assert ["", f"{tmp_path}/50%/%J/out.7", "/e/2"] == paths
+    assert f"{tmp_path}/50%/%J" == program["cwd"]

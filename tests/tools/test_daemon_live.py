@@ -309,6 +309,28 @@ def test_an_array_runs_each_element_and_is_killed_as_a_whole(
     assert ["EXIT"] * 3 == ended
 
 
+def test_elements_of_an_array_write_files_named_by_their_index(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """
+    One path for all would mix what they write; what was submitted stays as it was typed.
+    """
+    program = {
+        "argv": ["sh", "-c", "echo $LSB_JOBINDEX"],
+        "cwd": str(tmp_path),
+        "stdout": f"{tmp_path}/o.%J.%I",
+    }
+    array = cluster.submit("sh", program=program, array={"ranges": [{"start": 1, "end": 2}]})
+
+    done = [cluster.wait_ended(f"{array}[{index}]") for index in (1, 2)]
+
+    assert {f"o.{array}.1": "1\n", f"o.{array}.2": "2\n"} == {
+        path.name: path.read_text() for path in tmp_path.iterdir()
+    }
+    assert ["1\n", "2\n"] == [output(job) for job in done]
+    assert {program["stdout"]} == {job["program"]["stdout"] for job in done}
+
+
 def test_a_job_waits_for_another_and_until_its_moment(cluster: Cluster) -> None:
     """
     The engine wakes by itself when a moment has come.

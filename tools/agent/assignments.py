@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import pwd
 
-from tools.agent.files import WorkerFiles
+from tools.agent.files import WorkerFiles, expand_path
 from tools.agent.messages import StartRequest
 from tools.agent.processes import ATTEMPT_VARIABLE, JOB_VARIABLE, WORKER_VARIABLE
 from tools.agent.protocol import Assignment
@@ -50,9 +50,9 @@ def start_request(assignment: Assignment, files: WorkerFiles) -> StartRequest:
         env=environment(assignment, files),
         cwd=program.cwd or own_directory,
         umask=program.umask,
-        stdin=program.stdin,
-        stdout=program.stdout or f"{own_directory}/stdout",
-        stderr=program.stderr or f"{own_directory}/stderr",
+        stdin=expand_path(program.stdin, assignment.job_id),
+        stdout=expand_path(program.stdout, assignment.job_id) or f"{own_directory}/stdout",
+        stderr=expand_path(program.stderr, assignment.job_id) or f"{own_directory}/stderr",
         make_directory=own_directory if wants_directory else "",
         before=assignment.pre_exec,
         after=assignment.post_exec,

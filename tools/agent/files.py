@@ -1,13 +1,15 @@
 """
-Where a worker keeps what is its own: DIR/workers/NAME and the files in it.
+Where a worker keeps what is its own (DIR/workers/NAME), and which files of a job are meant.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 SOCKET_NAME = "xce.sock"
+_LETTER = re.compile("%([JI%])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +79,13 @@ class WorkerFiles:
         Return where a program of this worker writes its log lines.
         """
         return self.directory / f"{program}.log"
+
+
+def expand_path(text: str, job_id: str) -> str:
+    """
+    Return the path that a text stands for in a job: %J is the job's number without an index, %I its
+    index in an array (0 outside of one), %% a single %; anything else stays as it is.
+    """
+    number, _, index = job_id.rstrip("]").partition("[")
+    meant = {"J": number, "I": index or "0", "%": "%"}
+    return _LETTER.sub(lambda found: meant[found[1]], text)

@@ -127,7 +127,8 @@ def _within(cwd: Path, path: str | None) -> str:
     """
     Return a file of the job as an absolute path: relative ones count from the job's directory.
     """
-    return str(cwd / path) if path else ""
+    within = str(cwd).replace("%", "%%")  # The directory's name is meant as it is.
+    return str(Path(within, path)) if path else ""
 
 
 def request_of(command: tuple[str, ...], options: dict[str, Any]) -> Json:
@@ -167,7 +168,7 @@ Examples:
   xce submit -- sleep 60
   xce submit -n 4 -R "rusage[mem=500]" -J solve -o out.txt -- ./solve --fast
   xce submit -K --shell 'sort big.txt | uniq > small.txt'
-  xce submit -J 'sim[1-100]%10' -- ./simulate          # LSB_JOBINDEX is the index
+  xce submit -J 'sim[1-100]%10' -o out.%I -- ./sim  # LSB_JOBINDEX is the index
   id=$(xce submit --json -- make | jq -r .job_id); xce history $id
 The answer comes after the job is safe on disk. Next: xce jobs, xce why JOB, xce kill JOB.
 """
@@ -190,9 +191,13 @@ The answer comes after the job is safe on disk. Next: xce jobs, xce why JOB, xce
               help="Run limit, also as 1h30m; a job that runs longer, suspended time not counted, "
                    "is ended.")
 @more_options
-@click.option("-i", "stdin", metavar="FILE", help="Standard input; else empty.")
-@click.option("-o", "stdout", metavar="FILE", help="Standard output; else a file of the worker.")
-@click.option("-e", "stderr", metavar="FILE", help="Standard error; else a file of the worker.")
+@click.option("-i", "stdin", metavar="FILE",
+              help="Standard input; else empty. %J and %I as for -o.")
+@click.option("-o", "stdout", metavar="FILE",
+              help="Standard output; else a file of the worker. %J in it is the job's number, %I "
+                   "the index in an array (else 0), %% is %.")
+@click.option("-e", "stderr", metavar="FILE",
+              help="Standard error; else a file of the worker. %J and %I as for -o.")
 @click.option("-E", "--pre-exec", "pre_exec", metavar="TEXT",
               help="Run this text by /bin/sh first, on the host; if it fails the job is tried on "
                    "another one, with 99 it ends.")

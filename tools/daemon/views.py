@@ -27,7 +27,7 @@ from domain.terminations import exit_words, termination_words
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 from projections.scheduling.status import blocker_of, status_by_use, why_suspended, why_waiting
-from tools.agent.files import WorkerFiles
+from tools.agent.files import WorkerFiles, expand_path
 from tools.daemon.access import Caller
 from tools.daemon.promised import no_promise_fields, promise_fields
 
@@ -172,8 +172,8 @@ def _output(state: State, job: JobRecord, program: Program, cluster: Path) -> di
         return {"stdout": program.stdout, "stderr": program.stderr}
     folder = WorkerFiles(cluster, str(hosts[0]["host"])).jobs / f"{job.job_id}.{job.attempt}"
     return {
-        "stdout": program.stdout or str(folder / "stdout"),
-        "stderr": program.stderr or str(folder / "stderr"),
+        "stdout": expand_path(program.stdout, job.job_id) or str(folder / "stdout"),
+        "stderr": expand_path(program.stderr, job.job_id) or str(folder / "stderr"),
     }
 
 

@@ -51,6 +51,8 @@ class Shortage:
         hosts = f"{self.host_count} host{'' if self.host_count == 1 else 's'}"
         if not self.resource or self.missing_milli is None or self.available_milli is None:
             return f"{self.text}: {hosts}"
+        if self.code in ("HOST_SLOTS", "JOB_NO_SPAN") and not self.missing_milli:
+            return f"{self.text}: {hosts}"
         show = show_memory_rounded if self.resource in MEMORY_NAMES else show_milli
         if self.code == "HOST_LOAD":
             # A load isn't given away: whether more of it is better depends on the index.
@@ -251,6 +253,9 @@ def _instead(reading: Reading, job: Row, at: int) -> tuple[int, tuple[str, ...]]
     """
     until = reading.value(
         "SELECT min(dispatch_position) FROM attempts WHERE job_id = ?", (job["job_id"],)
+    ) or reading.value(
+        "SELECT from_position FROM job_states WHERE job_id = ? AND state IN ('DONE', 'EXIT')",
+        (job["job_id"],),
     )
     last = at if until is None else min(at, until - 1)
     values = (job["submit_position"], last, job["job_id"])

@@ -1,5 +1,5 @@
 """
-What xce why says of a job's slots, and what would help it.
+What xce why says of a job's slots, of what ran instead of it, and what would help it.
 """
 
 from __future__ import annotations
@@ -60,6 +60,77 @@ def test_the_scheduler_itself_is_asked_for_slots_in_all_too(capsys):
     assert "not enough slots: 2 hosts; 6 slots asked for, 3 free there\n" in shown
     assert "h1: 1 slot available\n" in shown
     assert "what helps: fewer tasks (xce modify -n N 7), or more hosts" in shown
+
+
+def test_a_span_over_several_hosts_is_short_of_hosts_not_of_slots_on_one(ask, tmp_path):
+    """
+    One task on a host can't be made fewer; of the hosts that suit it also those count that aren't
+    short.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2", "h2 slots=2")
+    scenario.jobs("A tasks=2", "B tasks=1", "C tasks=3 resreq=span[ptile=1]")
+    scenario.session()
+    scenario.start("A", "B")
+
+    shown = ask(written(scenario, tmp_path), scenario.ids["C"])
+
+    slots = "3 slots asked for, 1 on each of 3 hosts; 1 free (of 4) on 2 hosts that suit it: 1 on"
+    assert f"\n             {slots} h2\n" in shown
+    assert "asked for there at least" not in shown
+    fewer = f"fewer tasks (xce modify -n 2 {scenario.ids['C']})\n"
+    assert f"What helps   more hosts with free slots (xce worker), or {fewer}" in shown
+
+
+def test_more_slots_than_the_named_hosts_have_is_said_first(ask, tmp_path):
+    """
+    That other hosts weren't asked for is no help to whoever named one.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=2", "h2 slots=2")
+    scenario.jobs("C tasks=4 hosts=h1")
+    scenario.session()
+
+    shown = ask(written(scenario, tmp_path), scenario.ids["C"])
+
+    fewer = f"fewer tasks (xce modify -n 2 {scenario.ids['C']})"
+    assert f"What helps   {fewer}: 4 slots are asked for, and h1 has 2\n" in shown
+    assert 1 == shown.count("fewer tasks")
+    assert "4 slots asked for, 2 free (of 2) on 1 host that suits it: 2 on h1\n" in shown
+
+
+def test_the_scheduler_itself_advises_no_fewer_tasks_on_a_host_than_one(capsys):
+    """
+    Whoever may not read the log is told so as well.
+    """
+    reasons = [
+        {"code": "JOB_NO_SPAN", "text": "no room", "host_count": 1, "resource": "slots",
+         "requested_milli": 1000, "hosts": [{"host": "h1", "available_milli": 0}]}
+    ]  # fmt: skip
+    answer = {
+        "state": "PEND", "never": True, "since_us": 0, "reasons": reasons, "proved_by": "",
+        "blocker": "", "promise": None, "overtaken_by": [], "beside": [], "position": 9,
+    }  # fmt: skip
+    asks = {"tasks_min": 3, "tasks_max": 3, "resreq": ["span[ptile=1]"], "queue": "normal"}
+
+    why_live._show("7", answer, asks, all_hosts=True)
+
+    shown = capsys.readouterr().out
+    assert "what helps: more hosts with free slots (xce worker), or fewer tasks (xce" in shown
+
+
+def test_what_starts_after_its_end_did_not_run_instead_of_a_job(life, ask, tmp_path):
+    """
+    A job that was ended before it ever started waits no longer.
+    """
+    life.kill("low")
+    life.session()
+    life.finish("A")
+    life.session()
+    life.start("urgent")
+
+    assert "EXIT" == life.job("low").state.value
+    assert "Ran instead" not in ask(written(life, tmp_path), life.ids["low"])
 
 
 def test_every_reason_says_what_helps_or_passes_by_itself():

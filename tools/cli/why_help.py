@@ -14,6 +14,9 @@ OF_LIMITS: Final = "jobs that end and count for the same limit: xce limits shows
 OTHER_QUEUE: Final = "another queue: xce switch QUEUE {job}"
 SHORTER: Final = "a shorter run limit: xce modify -W MINUTES {job}"
 FEWER: Final = "fewer tasks (xce modify -n {slots} {job}), or more hosts (xce worker)"
+MORE_HOSTS: Final = (
+    "more hosts with free slots (xce worker), or fewer tasks (xce modify -n {slots} {job})"
+)
 MORE: Final = ", or hosts with more (xce worker)"
 OTHER_REQUEST: Final = "another requirement: xce modify -R TEXT {job}; xce hosts NAME shows a host"
 OF_HOSTS: Final = "an administrator: xce hosts shows the state of each"
@@ -103,7 +106,13 @@ PASSES: Final = frozenset(
 
 
 def helps(
-    codes: Iterable[str], job_id: str, queue: str, *, never: bool, slots: int | None = None
+    codes: Iterable[str],
+    job_id: str,
+    queue: str,
+    *,
+    never: bool,
+    slots: int | None = None,
+    is_of_hosts: bool = False,
 ) -> list[str]:
     """
     Return what would help a job, for each of its reasons once; nothing where only time does.
@@ -114,8 +123,10 @@ def helps(
         queue: Its queue.
         never: It can never start on the cluster as it is.
         slots: How many slots the hosts that suit it have, None when nobody knows.
+        is_of_hosts: Its span could be had, on more hosts than there are.
     """
-    told = [(NEVER.get(code) if never else None) or HELP.get(code, "") for code in codes]
+    of_never = NEVER | ({"JOB_NO_SPAN": MORE_HOSTS} if is_of_hosts else {})
+    told = [(of_never.get(code) if never else None) or HELP.get(code, "") for code in codes]
     said = {
         "job": job_id, "array": job_id.partition("[")[0], "queue": queue, "slots": slots or "N",
     }  # fmt: skip

@@ -12,7 +12,7 @@ from projections.audit.times import moment
 from tools.cli.client import Client, Json, segment
 from tools.cli.output import counted, say, say_json, show_amount, show_time
 from tools.cli.why_help import HELPS_SHOWN, helps
-from tools.cli.why_slots import OF_SLOTS
+from tools.cli.why_slots import OF_SLOTS, OF_SPAN
 
 HOSTS_SHOWN = 5
 NAMED_MAX = 6
@@ -50,7 +50,10 @@ def _show(job_id: str, answer: Json, asks: Json | None, *, all_hosts: bool) -> N
         say(f"  {line}")
     codes = [str(reason["code"]) for reason in answer["reasons"]]
     if asks is not None:
-        for words in helps(codes, job_id, asks["queue"], never=answer["never"])[:HELPS_SHOWN]:
+        found = helps(
+            codes, job_id, asks["queue"], never=answer["never"], is_of_hosts=_is_one_wanted(answer)
+        )
+        for words in found[:HELPS_SHOWN]:
             say(f"  what helps: {words}")
     say(f"  as of position {answer['position']} of the log")
 
@@ -92,6 +95,14 @@ def _promise_line(promise: Json) -> str:
     until_us = promise["until_us"]
     until = "" if until_us is None else f" until {moment(until_us)} at most"
     return f"gathers{on}{until}; reserved {start}"
+
+
+def _is_one_wanted(answer: Json) -> bool:
+    """
+    Say whether the job's span wants one task on a host: fewer there are none.
+    """
+    wanted = [one["requested_milli"] for one in answer["reasons"] if one["code"] == OF_SPAN]
+    return bool(wanted) and min(wanted) <= MILLI
 
 
 def _verdict(answer: Json) -> str:

@@ -21,7 +21,15 @@ from domain.job_states import STOPPED
 from domain.units import MILLI
 from tools.cli.client import Json
 from tools.cli.why_help import helps
-from tools.cli.why_slots import SlotsWanted, free_slots, slots_wanted
+from tools.cli.why_slots import (
+    OF_CHOICE,
+    OF_SPAN,
+    SlotsWanted,
+    free_slots,
+    slots_wanted,
+    tile_of,
+    too_many,
+)
 
 if TYPE_CHECKING:
     from projections.audit.pending import Interval, Why
@@ -251,9 +259,16 @@ class Moment:
         Return what a job of several tasks lacks of slots, None when that isn't why it waits.
         """
         request = self.request()
-        if request is None or self.told.code != "HOST_SLOTS" or request.tasks_min == 1:
+        codes = {one.code for one in self.told.shortages}
+        if request is None or self.job is None or request.tasks_min == 1:
             return None
-        return slots_wanted(self.core.state, self.state_says["reasons"], request.tasks_min)
+        wanted, state = request.tasks_min, self.core.state
+        tile = tile_of(state.effective(self.job).requirement, wanted)
+        # A span that wants all of it on one host is told by the host that is nearest to it.
+        of_slots = OF_SPAN if tile else "HOST_SLOTS"
+        if self.told.code not in (of_slots, *OF_CHOICE) or of_slots not in codes:
+            return None
+        return slots_wanted(state, self.state_says["reasons"], wanted, tile)
 
     def helps(self) -> list[str]:
         """
@@ -263,10 +278,15 @@ class Moment:
             return []
         codes = [self.code, *(str(one["code"]) for one in self.state_says["reasons"])]
         slots, never = self.slots_wanted(), bool(self.state_says["never"])
-        return helps(
+        found = helps(
             codes, self.told.job_id, self.job.spec.queue, never=never,
-            slots=None if slots is None else slots.total,
+            slots=None if slots is None else slots.most_tasks,
+            is_of_hosts=slots is not None and slots.is_of_hosts,
         )  # fmt: skip
+        if slots is None or self.told.code not in OF_CHOICE or slots.total >= slots.wanted:
+            return found
+        named = too_many(self.told.job_id, slots)
+        return [named, *(words for words in found if not words.startswith("fewer tasks"))]
 
     def freer_by_now(self) -> list[tuple[str, str, int]]:
         """

@@ -10,6 +10,7 @@ from domain.amounts import SLOTS
 from tools.cli.output import counted, say, say_hanging, show_amount, show_duration, table
 from tools.cli.why_help import HELPS_SHOWN
 from tools.cli.why_live import promise_lines
+from tools.cli.why_slots import OF_SPAN
 
 if TYPE_CHECKING:
     from projections.audit.reading import Row
@@ -87,7 +88,7 @@ def _show_reasons(moment: Moment) -> None:
     _say(f"Main reason  {moment.code}: {moment.summary}")
     for shortage in () if moment.queue_reason else moment.told.shortages:
         # What the parts of a job were tried with says nothing of slots that is of use.
-        is_told = shortage.code == "HOST_SLOTS" and slots is not None
+        is_told = shortage.code in ("HOST_SLOTS", OF_SPAN) and slots is not None
         if shortage.words() != moment.summary and not is_told:
             _say(f"             {shortage.words()}")
     if slots is not None:
@@ -127,12 +128,24 @@ def _slots_words(slots: SlotsWanted) -> str:
     free.
     """
     suit = f"{counted(slots.host_count, 'host')} that suit{'s' * (slots.host_count == 1)} it"
-    words = f"{slots.wanted:,} slots asked for, {slots.free:,} free (of {slots.total:,}) on {suit}"
+    free = f"{slots.free:,} free (of {slots.total:,}) on {suit}"
+    words = f"{slots.wanted:,} slots asked for{_tile_words(slots)} {free}"
     if not slots.free:
         return words
     named = ", ".join(f"{count:,} on {host}" for host, count in slots.freest[:HOSTS_SHOWN])
     more = len(slots.freest) - HOSTS_SHOWN
     return f"{words}: {named}" + (f" and some on {counted(more, 'more host')}" if more > 0 else "")
+
+
+def _tile_words(slots: SlotsWanted) -> str:
+    """
+    Return on how many hosts a span wants how many slots, with the sign that ends the clause.
+    """
+    if not slots.tile:
+        return ","
+    whole, rest = divmod(slots.wanted, slots.tile)
+    on_last = f" ({rest:,} on the last)" if rest else ""
+    return f", {slots.tile:,} on each of {whole + bool(rest):,} hosts{on_last};"
 
 
 def _show_conditions(moment: Moment) -> None:

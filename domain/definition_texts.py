@@ -41,7 +41,7 @@ Json = dict[str, Any]
 
 SUGGESTED_MAX: Final = 3
 NONE: Final = "none"
-"""What takes a number away, as nothing after the = does."""
+"""What takes a value away, as nothing after the = does, and what is shown of nothing."""
 
 _PLAIN_NUMBER: Final = re.compile(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?")
 _DURATIONS: Final = "say 90s, 30m, 1h30m or the like"
@@ -54,8 +54,7 @@ def definition_of(kind: str, current: Json, texts: tuple[str, ...]) -> Json:
     Args:
         kind: Of what; limits and projects have amounts of resources.
         current: The definition now, empty for a new one.
-        texts: FIELD=VALUE; a dot reaches into a field, nothing after = takes a value away, and so
-            does none for a number.
+        texts: FIELD=VALUE; a dot reaches into a field; nothing or none after = takes a value away.
 
     Raises:
         Refused: One isn't understood, or there is no such field.
@@ -94,10 +93,11 @@ def _check_known(kind: str, name: str) -> None:
 
 def _set_amount(spec: Json, field: str, resource: str, text: str) -> None:
     """
-    Set the amount of one resource: 4, 2GB, 50%, 1.5/processor; take it away for an empty text.
+    Set the amount of one resource: 4, 2GB, 50%, 1.5/processor; take it away for none or an
+    empty text.
     """
     kept = [each for each in spec.get(field) or [] if each["resource"] != resource]
-    if text:
+    if text not in ("", NONE):
         number, basis = text, Basis.ABSOLUTE
         if text.endswith("%"):
             number, basis = text[:-1], Basis.PERCENT
@@ -122,7 +122,7 @@ def set_field(model: type[Value], spec: Json, name: str, text: str) -> None:
             names those it has.
         spec: The definition as JSON; changed in place.
         name: The field.
-        text: Its value, "" to take it away.
+        text: Its value, "" or none to take it away.
 
     Raises:
         Refused: The text isn't understood.
@@ -131,21 +131,40 @@ def set_field(model: type[Value], spec: Json, name: str, text: str) -> None:
     field = model.model_fields.get(outer)
     if rest:
         inner = model_inside(field) if field is not None else None
-        spec[outer] = dict(spec.get(outer) or {})
-        set_field(inner or Value, spec[outer], rest, text)
+        inside = dict(spec.get(outer) or {})
+        set_field(inner or Value, inside, rest, text)
+        # What isn't there has nothing that could be taken away.
+        if inside or spec.get(outer) is not None:
+            spec[outer] = inside
         return
     shape = "json" if field is None else shape_of(field)
+    if text == NONE and field is not None and _may_be_none(shape, field):
+        text = ""
     if shape == "requirement":
         # What was parsed of the old text must not stay.
         spec[outer] = [text] if text else []
         spec["requirement"] = None
         return
-    if shape == "number" and text == NONE:
-        text = ""
-    if text or shape == "text":
+    is_needed_text = shape == "text" and field is not None and field.is_required()
+    if text or is_needed_text:
         spec[outer] = parse_value(outer, field, text)
     else:
         spec.pop(outer, None)
+
+
+def _may_be_none(shape: str, field: FieldInfo) -> bool:
+    """
+    Say whether none takes a field's value away, rather than being a name or a text itself: any
+    number's, and what is shown as none by default.
+    """
+    if shape == "number":
+        return True
+    if field.is_required():
+        return False
+    default = field.get_default(call_default_factory=True)
+    if shape == "inside" and default is not None:
+        return not any(text for _, text in told_fields(default))
+    return not show_value("", default)
 
 
 def parse_value(name: str, field: FieldInfo | None, text: str) -> Any:
@@ -251,9 +270,10 @@ class FieldChange:
 
     def words(self) -> str:
         """
-        Return it in words.
+        Return it in words; something that is called none stands in quotes.
         """
-        return f"{self.field}: {self.old or NONE} -> {self.new or NONE}"
+        old, new = (f'"{text}"' if text == NONE else text or NONE for text in (self.old, self.new))
+        return f"{self.field}: {old} -> {new}"
 
 
 def changes_of(kind: str, before: Json, after: Json) -> list[FieldChange]:

@@ -19,7 +19,7 @@ from pydantic import Field
 from domain.amounts import Milli, TimeUs
 from domain.errors import Refused
 from domain.event import Value
-from domain.ids import Name
+from domain.ids import NAME_PATTERN, Name
 
 HOUR_US: Final = 3_600_000_000
 DEFAULT: Final = "default"
@@ -139,7 +139,12 @@ def decayed(amount: int, age_us: int, history_us: int) -> int:
     return amount * factor >> BITS
 
 
-_TOKEN: Final = re.compile(r"\s*(?:([^\s=()]+)=([0-9]+)|([()]))")
+_TOKEN: Final = re.compile(r"\s*(?:([^\s=()]+)=([0-9]+)(?![^\s()])|([()]))")
+_NAME: Final = re.compile(NAME_PATTERN)
+_WRITTEN: Final = (
+    "must be NAME=SHARES separated by blanks, members in brackets after a group, "
+    "such as ann=10 staff=5(bob=1 eve=2)"
+)
 
 
 def parse_shares(text: str) -> tuple[ShareNode, ...]:
@@ -153,9 +158,8 @@ def parse_shares(text: str) -> tuple[ShareNode, ...]:
     place = 0
     while text[place:].strip():
         match = _TOKEN.match(text, place)
-        if match is None:
-            rule = "must be NAME=SHARES, members in brackets after a group"
-            raise Refused("fairshare.shares", rule, text[place:].strip())
+        if match is None or (match[1] and not _NAME.fullmatch(match[1])):
+            raise Refused("fairshare.shares", _WRITTEN, text[place:].strip())
         place = match.end()
         if match[3] == "(" and levels[-1]:
             levels.append([])
@@ -163,7 +167,7 @@ def parse_shares(text: str) -> tuple[ShareNode, ...]:
             members = tuple(levels.pop())
             levels[-1][-1] = levels[-1][-1].but(members=members)
         elif match[1] and 1 <= int(match[2]) < 2**31:
-            levels[-1].append(ShareNode(name=match[1][:128], shares=int(match[2])))
+            levels[-1].append(ShareNode(name=match[1], shares=int(match[2])))
         else:
             raise Refused("fairshare.shares", "must have brackets in pairs, and shares", match[0])
     if len(levels) > 1:
@@ -173,14 +177,15 @@ def parse_shares(text: str) -> tuple[ShareNode, ...]:
 
 def check_fairshare(rules: Fairshare) -> None:
     """
-    Do nothing, or refuse shares that name somebody twice, or nobody.
+    Do nothing, or refuse shares that name somebody twice, or nobody, or what can be no name.
 
     Raises:
         Refused: They do.
     """
     if bool(rules.shares) == (rules.accounts_of is not None):
         rule = "must name shares, or the queue whose accounts it shares"
-        raise Refused("fairshare", rule, rules.accounts_of or "")
+        hint = "fairshare=none takes it away as a whole."
+        raise Refused("fairshare", rule, rules.accounts_of or "", hint)
     _check_level(rules.shares)
 
 
@@ -190,6 +195,9 @@ def _check_level(nodes: tuple[ShareNode, ...]) -> None:
     if twice is not None:
         raise Refused("fairshare.shares", "must name each user or group once a level", twice)
     for node in nodes:
+        if not _NAME.fullmatch(node.name):
+            rule = "must name users and groups by letters, digits and _.@+-, such as ann"
+            raise Refused("fairshare.shares", rule, node.name)
         is_special = node.name in (DEFAULT, OTHERS) or node.name.endswith(EACH)
         if is_special and node.members:
             raise Refused("fairshare.members", "must belong to a group", node.name)

@@ -17,7 +17,7 @@ import domain.commands
 from domain.broken_rules import refused_of
 from domain.cluster import ClusterSettings
 from domain.commands import JoinWorker
-from domain.definition_texts import set_field
+from domain.definition_texts import NONE, set_field
 from domain.definitions import model_inside
 from domain.errors import Refused
 from domain.event import Value
@@ -126,7 +126,7 @@ class Changes:
         Refuse a picker that nobody knows, before it is written to a log.
         """
         for setting in self.settings:
-            is_clusters = setting.kind == "queue" and setting.value == ""
+            is_clusters = setting.kind == "queue" and setting.value in ("", NONE)
             if setting.field == "picker" and not is_clusters:
                 check_picker(f"{SET} picker", setting.value, plugins)
 

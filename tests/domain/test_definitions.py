@@ -168,6 +168,67 @@ def test_a_number_is_taken_away_by_none_too():
 
 
 @pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (kind, field.name) for kind in MODELS for field in fields_of(kind)
+        if not field.default and not field.is_needed and field.shape != "amounts"
+    ],
+)  # fmt: skip
+def test_every_field_that_shows_none_takes_none(kind, name):
+    """
+    What is shown can be typed back; hosts=none was a list of one host of that name.
+    """
+    before = {"name": "n"} if kind == "resource" else {}
+    before |= {"priority": 5} if kind == "queue" else {}
+
+    after = definition_of(kind, before, (f"{name}=none",))
+
+    if kind in ("cluster", "limit"):
+        assert before == {key: value for key, value in after.items() if value}
+    else:
+        assert [] == changes_of(kind, before or {"description": ""}, after)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("queue", "hosts=h1"), ("queue", "description=a b"), ("queue", "run_windows=8:00-9:00"),
+     ("queue", "fairshare.shares=ann=1"), ("queue", "thresholds=r1m=1/2"), ("queue", "picker=easy"),
+     ("limit", "slots=5"), ("limit", "users=each all"), ("profile", "resreq=mem"),
+     ("queue", "limits.slots=4"), ("project", "users=ann bob")],
+)  # fmt: skip
+def test_none_takes_away_what_was_said(kind, said):
+    """
+    Of every shape: it is as if it had never been said.
+    """
+    before = definition_of(kind, {}, (said,))
+    name = said.partition("=")[0]
+
+    after = definition_of(kind, before, (f"{name}=none",))
+
+    left = [value for value in after.values() if value not in (None, [], {}, {"shares": []})]
+    assert before
+    assert [] == left
+
+
+def test_a_thing_called_none_is_told_apart_from_nothing():
+    """
+    Only older definitions name one; taking it away was a change from none to none.
+    """
+    before = {"priority": 5, "hosts": {"entries": [{"name": "none"}]}}
+    after = definition_of("queue", before, ("hosts=none",))
+
+    assert ['hosts: "none" -> none'] == [one.words() for one in changes_of("queue", before, after)]
+    assert [] == changes_of("queue", after, definition_of("queue", after, ("hosts=none",)))
+
+
+def test_a_name_that_must_be_there_may_be_none():
+    """
+    There is no absence that it could mean.
+    """
+    assert {"default_queue": "none"} == definition_of("cluster", {}, ("default_queue=none",))
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [("run_limit_max_us=90", "is in microseconds, so this is 90us"),
      ("queue.night.slot_reserve_us=3600000000", "so this is 1h"),

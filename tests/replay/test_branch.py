@@ -43,6 +43,7 @@ from domain.ids import job_stream
 from domain.queues import QueueSpec
 from domain.signals import SignalName
 from domain.windows import parse_windows
+from projections.scheduling.plugins import Plugins
 from replay.branch import Branch, branch_log_id
 from replay.branch_changes import Changes, parse_hosts, parse_setting, read_inputs
 from replay.check import check
@@ -349,6 +350,20 @@ def test_a_branch_ends_when_it_is_told_to(busy):
 
     assert {1: (2, 10)} == runs(child)
     assert result.end_us <= 20 * S
+
+
+def test_a_setting_of_none_takes_a_value_away() -> None:
+    """
+    As in a definition; a queue without a picker has the cluster's, so none is looked for.
+    """
+    texts = ("queue.night.hosts=none", "queue.night.picker=none", "queue.night.tasks_max=none")
+    changes = Changes(settings=tuple(map(parse_setting, texts)))
+    plain = QueueSpec(priority=5)
+    given = {"priority": 5, "picker": "easy", "tasks_max": 3,
+             "hosts": {"entries": [{"name": "h1"}]}}  # fmt: skip
+
+    changes.check_pickers(Plugins())
+    assert plain == changes.queue("night", QueueSpec.model_validate_json(json.dumps(given)))
 
 
 def test_settings_hold_against_later_definitions_of_the_parent():

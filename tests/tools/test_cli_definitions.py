@@ -111,6 +111,7 @@ def test_help_of_define_lists_every_field_of_the_kind(kind):
     done = CliRunner().invoke(main.cli, ["define", kind, "--help"], prog_name="xce")
 
     told = " ".join(done.output.split())
+    assert "FIELD=none takes a value away" in told
     for field in fields_of(kind):
         assert field.words in told
         assert field.shape == "amounts" or f" {field.name}=" in told

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 KEY = "xce.define.kind"
 EXAMPLE = "  xce define "
+TAKEN_AWAY = """
+FIELD=none takes a value away where there may be none; FIELD= does so too, or brings the default
+back.
+"""
 
 
 class DefineCommand(click.Command):
@@ -44,11 +48,13 @@ class DefineCommand(click.Command):
         kind = ctx.meta.get(KEY, "")
         if not kind:
             super().format_epilog(ctx, formatter)
+            formatter.write(TAKEN_AWAY)
             return
         article = "the" if kind == "cluster" else "a"
         formatter.write(f"\nFields of {article} {kind}:\n")
         for field in fields_of(kind):
             _write_field(formatter, kind, field)
+        formatter.write(TAKEN_AWAY)
         formatter.write("\nExamples:\n" + "".join(_examples(self.epilog or "", kind)))
 
 

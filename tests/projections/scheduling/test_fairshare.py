@@ -226,3 +226,28 @@ def test_shares_that_arent_understood_are_refused(text: str) -> None:
     """
     with pytest.raises(Refused, match=r"fairshare\.shares"):
         parse_shares(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["root=10,default=1", "root=10 ,default=1", "a=1;b=2", "a=1/b=2", "/a=1", "g=1[b=1]",
+     "g=1(b=1,c=1)", "a=1b=2", "a=1,", "a,b=1", f"{'a' * 129}=1"],
+)  # fmt: skip
+def test_shares_that_blanks_dont_separate_are_refused_with_an_example(text: str) -> None:
+    """
+    A comma was the beginning of a user's name, whom nobody ever is.
+    """
+    with pytest.raises(Refused, match=r"separated by blanks.* such as ann=10"):
+        parse_shares(text)
+
+
+def test_shares_that_name_what_nobody_can_be_called_are_refused() -> None:
+    """
+    Also when they come as JSON.
+    """
+    scenario = shared()
+    odd = Fairshare(shares=(ShareNode(name=",default", shares=1),))
+
+    with pytest.raises(Refused, match=r"fairshare\.shares"):
+        scenario.command(DefineQueue(queue="x", spec=QueueSpec(priority=1, fairshare=odd)))
+    assert "x" not in scenario.state.stored.queues

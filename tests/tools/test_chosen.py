@@ -72,6 +72,25 @@ def test_nothing_chosen_is_told_by_what_is_unknown(scenario):
         assert field == refused.value.field
 
 
+@pytest.mark.parametrize(
+    ("caller", "chosen", "words"),
+    [
+        (Caller(7, "carol"), {}, "no job of yours hasn't ended yet"),
+        (ALICE, {"name": "none"}, "no job of yours that fits hasn't ended yet"),
+        (ROOT, {"user": "all", "name": "none"}, "no job that fits hasn't ended yet"),
+        (ROOT, {"user": "bob", "queue": "low"}, "no job of bob that fits hasn't ended yet"),
+    ],
+)
+def test_nothing_chosen_is_told_plainly(scenario, caller, chosen, words):
+    """
+    Whoever asks for all their jobs has broken no rule when there is none.
+    """
+    with pytest.raises(NotFound) as refused:
+        names(scenario, caller, **chosen)
+
+    assert f"job_id: {words}." == refused.value.text()
+
+
 def test_what_chooses_goes_with_job_0_alone():
     """
     It would seem to narrow down what it doesn't.

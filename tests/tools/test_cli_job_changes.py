@@ -309,12 +309,14 @@ def test_job_0_stands_for_all_that_are_chosen(live):
     assert [others[0], *elements] == [job["job_id"] for job in stopped["jobs"]]
     assert {"PSUSP"} == {job["state"] for job in stopped["jobs"]}
     assert "PEND" == live.job(others[1])["state"]
+    again = live.run("stop", "0", "-J", "sim-2").stdout
+    assert f"Job {others[0]} is as asked already: nothing changed.\n" == again
     done = live.run("resume", "0")
     assert [f"Job {one} may go on." for one in (others[0], *elements)] == done.stdout.splitlines()
     for command, words in {
         ("resume", "0"): "job_id: must stand for a job that this can be done to",
         ("kill", "0", "-q", "none"): "-q: must be one that is known",
-        ("kill", "0", "-J", "none"): "must stand for a job that fits and hasn't ended",
+        ("kill", "0", "-J", "none"): "no job of yours that fits hasn't ended yet",
         ("kill", "0", first): "must be alone",
         ("kill", first, "-q", "low"): "must be given with job 0",
         ("requeue", "0"): "must be a job number",

@@ -38,6 +38,29 @@ def test_a_host_at_fault_is_told_from_a_job_that_asks_for_what_cannot_be(
     assert f"program x: {os.strerror(number)}" == str(told.value)
 
 
+@pytest.mark.parametrize(
+    ("program", "hint"),
+    [
+        ("none", ""),
+        ("echo 1", "; a command line in one word is what --shell takes"),
+        ("mine", "; there is ./mine in the job's directory"),
+    ],
+)
+def test_a_program_that_is_not_found_is_named_without_the_whole_path(
+    program: str, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Dozens of folders hide what is wrong, which is mostly the name.
+    """
+    monkeypatch.chdir(tmp_path)
+    Path("mine").touch()
+
+    with pytest.raises(spawn.CannotStart) as told:
+        spawn._find(program, "/usr/bin:/bin")
+
+    assert f"program {program}: not found in the job's PATH{hint}" == str(told.value)
+
+
 def test_a_program_for_which_there_is_no_file_left_is_the_hosts_fault(tmp_path: Path) -> None:
     """
     A launcher that may open no more files says so, and the job isn't to blame.

@@ -154,7 +154,12 @@ def _find(program: str, search_path: str) -> str:
         candidate = f"{folder or '.'}/{program}"
         if os.access(candidate, os.X_OK) and not Path(candidate).is_dir():
             return candidate
-    raise CannotStart(f"program {program}: not found along PATH {search_path}")
+    hint = ""
+    if " " in program:
+        hint = "; a command line in one word is what --shell takes"
+    elif os.access(program, os.R_OK) and Path(program).is_file():
+        hint = f"; there is ./{program} in the job's directory"
+    raise CannotStart(f"program {program}: not found in the job's PATH{hint}")
 
 
 def _open_files(request: StartRequest, files: list[int]) -> None:

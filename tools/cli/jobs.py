@@ -39,6 +39,7 @@ EXIT = HEADS.index("EXIT")
 WAITING = ("PEND", "PSUSP", "WAIT")
 ENDED = ("DONE", "EXIT")
 ALL_JOBS = "0"
+AS_ASKED = "is as asked already: nothing changed"
 """Stands for all jobs of a user, as in LSF."""
 JUST_ONE = re.compile(r"[1-9][0-9]{0,9}(\[[1-9][0-9]{0,5}\])?")
 """One job, element or array by its number."""
@@ -331,7 +332,7 @@ def change_jobs(
             failures.append(error)
             continue
         if not as_json:
-            told = done if answer.get("changed", True) else "is as asked already: nothing changed"
+            told = done if answer.get("changed", True) else AS_ASKED
             say(f"Job {job_id} {told}.")
             for text in answer.get("notes", ()):
                 note(f"xce: {text}")
@@ -357,7 +358,7 @@ def change_all(
         say_json({"jobs": jobs, "failed": [], **notes})
         return
     for job in jobs:
-        say(f"Job {job['job_id']} {done}.")
+        say(f"Job {job['job_id']} {done if job['changed'] else AS_ASKED}.")
     for text in answer.get("notes", ()):
         note(f"xce: {text}")
 

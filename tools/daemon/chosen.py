@@ -45,8 +45,13 @@ def jobs_chosen(state: State, chosen: ChosenJobs, caller: Caller) -> list[JobRec
         job for job in state.stored.jobs.values() if fits(job) and _is_called(job, chosen.name)
     ]
     if not found:
-        replace(wanted, everything=True).check_names(state)
-        raise NotFound("job_id", "must stand for a job that fits and hasn't ended", ALL_JOBS)
+        # Who the caller is was told by the system, not typed.
+        typed = "" if user == caller.user else whose
+        replace(wanted, everything=True, user=typed).check_names(state)
+        is_all = not (chosen.queue or chosen.host or chosen.name)
+        of = "of yours" if user == caller.user else "" if user == EVERYBODY else f"of {user}"
+        which = " ".join(filter(None, ("no job", of, "" if is_all else "that fits")))
+        raise NotFound("job_id", f"{which} hasn't ended yet")
     return found
 
 

@@ -246,6 +246,26 @@ def test_a_scheduler_goes_on_while_the_making_of_a_snapshot_stands_still(cluster
         assert state == kept(store, log, made["position"])
 
 
+def test_many_that_wait_for_a_snapshot_keep_nobody_else_waiting(cluster: Cluster) -> None:
+    """
+    Stories are read in threads too, of which there are few; and of one commit one snapshot is made.
+    """
+    job = cluster.submit("true")
+    with ThreadPoolExecutor(21) as asking:
+        answers = [asking.submit(asked, cluster) for _ in range(20)]
+        process = maker(cluster)
+        story = asking.submit(cluster.get, f"/v1/jobs/{job}/history")
+        try:
+            is_told = bool(story.result(20))
+        finally:
+            process.resume()
+        told = [answer.result(60) for answer in answers]
+
+    assert is_told
+    assert {200} == {status for status, _ in told}
+    assert len({made["position"] for _, made in told}) == len(snapshots_of(cluster)) <= 2
+
+
 def test_a_snapshot_whose_process_is_killed_is_an_error_and_no_harm(cluster: Cluster) -> None:
     """
     The scheduler serves on, and the next one is made.

@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple, final
 
 from domain.allocations import Allocation
 from domain.envelope import Envelope, Stamped, stamp
-from domain.event import sure_of_all
 from domain.events.jobs import JobDispatched, JobFinished, JobPended, JobStarted, JobSubmitted
 from domain.jobs import JobSpec
 from projections.scheduling.core import Core
@@ -155,6 +154,6 @@ def _made(versions: dict[str, int], commit: list[Envelope]) -> list[Stamped]:
     for _, stream, _, time_us, actor, cause, event, ends_step in commit:
         version = known.get(stream) or versions.get(stream, 0)
         known[stream] = version = version + 1
-        same = sure_of_all(type(event), dict(event.__dict__))
+        same = event.but()
         made.append(stamp(Stamped, (stream, version, time_us, actor, cause, same, ends_step)))
     return made

@@ -51,7 +51,7 @@ Examples:
   xce define profile solver resreq="rusage[mem=2000]" resreq_mark=fixed
   xce define user alice slots_max=20
   xce define host alpha thresholds="r1m=4/8 mem=2GB/500MB" dispatch_windows="18:00-8:00"
-  xce define queue night priority=5 thresholds="it=10/1" on_load=requeue
+  xce define queue night priority=5 thresholds="r1m=4/8" on_load=requeue
   xce define resource licence scope=shared is_consumable=true totals='[{"total_milli": 5000}]'
   xce define cluster picker=easy preemption.relation=either     # there is only one: it isn't named
 KIND is queue, resource, user, group, project, limit, profile, host or cluster.

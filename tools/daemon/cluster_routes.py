@@ -121,7 +121,8 @@ async def take_snapshot(api: Api, http: HttpRequest, caller: Caller) -> Reply:  
     if reply.status != 200:
         return reply
     told = from_json(reply.body)
-    path = await asyncio.to_thread(api.snapshotter.make, told["position"])
+    loop, snapshotter = asyncio.get_running_loop(), api.snapshotter
+    path = await loop.run_in_executor(snapshotter.waiting, snapshotter.make, told["position"])
     return Reply(200, to_json({**told, "file": str(path)}))
 
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from tools.daemon.journal import Journal
 class Snapshotter:
     """
     Have snapshots of one cluster made, one at a time.
+
+    ``waiting`` is where requests wait for theirs: not among the threads that others need.
     """
 
     def __init__(self, files: ClusterFiles, journal: Journal) -> None:
@@ -32,6 +35,8 @@ class Snapshotter:
         self._turn = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._has_ended = False
+        self._newest: tuple[int, Path] | None = None
+        self.waiting = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
 
     def begin(self, position: int) -> bool:
         """
@@ -52,12 +57,18 @@ class Snapshotter:
     def make(self, position: int) -> Path:
         """
         Have one made of the state at a commit, after the one that is being made; wait for it and
-        return its file.
+        return its file. Where the newest is of that commit it will do.
 
         Raises:
             StoreUnavailable: It isn't there; nothing else is harmed.
         """
         with self._turn:
+            if self._newest is not None and self._newest[0] == position:
+                path = self._newest[1]
+                if path.exists():
+                    return path
+            if self._has_ended:
+                raise StoreUnavailable("snapshot", str(self._files.snapshots), "xce down")
             began_ns = time.monotonic_ns()
             try:
                 path = self._made(position)
@@ -66,6 +77,7 @@ class Snapshotter:
                 raise
             took_us = (time.monotonic_ns() - began_ns) // 1000
             self._journal.info("snapshot", position=position, took_us=took_us)
+            self._newest = position, path
             return path
 
     def _made(self, position: int) -> Path:

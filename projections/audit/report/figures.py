@@ -24,6 +24,10 @@ from projections.figures import Figures, Group
 BUCKETS = 240
 USERS_SHOWN = 20
 ENDS_SHOWN = 20
+# A job that its user lets go on is SSUSP for a moment too, and one whose host was away again.
+_SUSPENSIONS = """SELECT count(*) FROM job_states AS s WHERE state = 'SSUSP' AND EXISTS (
+    SELECT 1 FROM job_states WHERE job_id = s.job_id AND to_position = s.from_position
+    AND state = 'RUN')"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +101,7 @@ def report_of(reading: Reading, buckets: int = BUCKETS) -> Report:
         lengths=queue_lengths(reading, axis),
         reasons=ReasonSweep(reading, axis).means(),
         stopped=suspended(reading, axis),
-        preemptions=int(
-            reading.value("SELECT count(*) FROM job_states WHERE state = 'SSUSP'") or 0
-        ),
+        preemptions=int(reading.value(_SUSPENSIONS) or 0),
         ends=_ends(reading),
         refusals=_counts(
             reading, "SELECT kind, count(*) FROM refusals GROUP BY kind ORDER BY kind"

@@ -16,7 +16,10 @@ from domain.events.jobs import (
     JobModified,
     JobRequeued,
     JobResumed,
+    JobResumeOrdered,
+    JobResumeRequested,
     JobStarted,
+    JobStopRequested,
     JobSuspended,
     JobSuspendOrdered,
     JobSwitched,
@@ -35,6 +38,7 @@ from domain.queues import QueueSpec
 from domain.reasons import TEXTS, ReasonCode
 from projections.audit.pending import reason_history, why_at
 from projections.audit.reading import Reading
+from projections.audit.report.figures import report_of
 from projections.audit.schema import tables
 from tests.projections.audit.logs import (
     SECOND_US,
@@ -218,7 +222,28 @@ def test_a_stopped_job_is_stopped_again_when_its_host_comes_back(tell) -> None:
     log.add("worker:h1", WorkerBecameUnreachable(silent_us=5))
     log.add("worker:h1", WorkerCameBack(incarnation=1))
 
-    assert ["PEND", "RUN", "SSUSP", "UNKWN", "SSUSP"] == states(tell(log), "7")
+    reading = tell(log)
+    assert ["PEND", "RUN", "SSUSP", "UNKWN", "SSUSP"] == states(reading, "7")
+    assert 1 == report_of(reading).preemptions
+
+
+def test_what_a_user_stops_and_lets_go_on_is_no_suspension_by_the_scheduler(tell) -> None:
+    """
+    Until the worker has let it go on the job is SSUSP, as in LSF.
+    """
+    log = a_cluster()
+    job = log.job(7)
+    log.session((job, dispatched(1)))
+    log.add(job, JobStopRequested())
+    log.add(job, JobSuspendOrdered(attempt=1, worker="h1", order_number=1, why="SUSP_USER_STOP"))
+    log.add(job, JobSuspended(attempt=1))
+    log.add(job, JobResumeRequested())
+    log.add(job, JobResumeOrdered(attempt=1, worker="h1", order_number=2))
+    log.add(job, JobResumed(attempt=1))
+
+    reading = tell(log)
+    assert ["PEND", "RUN", "USUSP", "SSUSP", "RUN"] == states(reading, "7")
+    assert 0 == report_of(reading).preemptions
 
 
 def test_a_wait_is_cut_where_its_reason_set_changes(tell) -> None:

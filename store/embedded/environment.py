@@ -112,16 +112,17 @@ class Environment:
         self._counting = threading.RLock()
         self._gate = threading.Condition(self._counting)
         self._transactions = self._resizers = 0
-        marked = self._prepare(create=create, log_id=log_id, thorough=thorough)
-        self.handle = open_engine(settings)
-        try:
-            self.log_id = identify(self, marked, log_id)
-        except PersistenceError as error:
-            self.handle.close()
-            raise self._unopenable(error) from error
-        except BaseException:
-            self.handle.close()
-            raise
+        with _alone_in(settings, create=create):
+            marked = self._prepare(create=create, log_id=log_id, thorough=thorough)
+            self.handle = open_engine(settings)
+            try:
+                self.log_id = identify(self, marked, log_id)
+            except PersistenceError as error:
+                self.handle.close()
+                raise self._unopenable(error) from error
+            except BaseException:
+                self.handle.close()
+                raise
 
     def serves(self, settings: Settings) -> bool:
         """
@@ -135,12 +136,7 @@ class Environment:
         """
         directory = self.settings.path
         if not directory.is_dir():
-            if not create or self.settings.readonly:
-                raise StoreUnavailable("no log", self.path, "no such directory")
-            try:
-                directory.mkdir(mode=0o700, parents=True)
-            except OSError as error:
-                raise unavailable(self.path, error) from None
+            raise StoreUnavailable("no log", self.path, "no such directory")
         if not self.settings.allow_network:
             refuse_network_file_system(directory)
         if not self.settings.readonly:
@@ -379,6 +375,33 @@ class Environment:
                 _registry.pop(self.settings.path, None)
                 with self._writer:
                     self.handle.close()
+
+
+@contextmanager
+def _alone_in(settings: Settings, *, create: bool) -> Iterator[None]:
+    """
+    Let one process at a time open a directory's store: two that begin one would each give it an
+    identity.
+    """
+    if settings.readonly:
+        yield
+        return
+    if create:
+        try:
+            settings.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise unavailable(str(settings.path), error) from None
+    try:
+        handle = os.open(settings.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        # What is wrong is told by whoever looks at the directory next.
+        yield
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _mark_inherited() -> None:

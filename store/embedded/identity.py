@@ -55,14 +55,19 @@ def _check_names(environment: Environment) -> None:
     Refuse a store with a database that has entries and a name which nothing here has: that of
     the log may be damaged, which would read as empty otherwise.
     """
-    with environment.read() as transaction:
-        names = [bytes(name) for name in transaction.cursor().iternext(values=False)]
-    for name in unmatched_names(names):
+    for name in unmatched_names(_names(environment)):
         database = environment.database(name, create=False)
         with environment.read() as transaction:
-            if transaction.stat(db=database)["entries"]:
-                expected = "the databases of a log"
-                raise Corrupt("structure", None, expected, repr(name)[:60], environment.path)
+            is_used = transaction.stat(db=database)["entries"] > 0
+        # One that another process has just begun has its index by now.
+        if is_used and name in unmatched_names(_names(environment)):
+            expected = "the databases of a log"
+            raise Corrupt("structure", None, expected, repr(name)[:60], environment.path)
+
+
+def _names(environment: Environment) -> list[bytes]:
+    with environment.read() as transaction:
+        return [bytes(name) for name in transaction.cursor().iternext(values=False)]
 
 
 def _is_unfinished(environment: Environment, marked: str | None, wanted: str | None) -> bool:

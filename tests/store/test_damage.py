@@ -73,7 +73,7 @@ def test_a_writer_that_commits_meanwhile_is_not_taken_for_damage(tmp_path: Path)
     """
     with EventLog.create(tmp_path / "log", log_id="the-log", durability="none") as log:
         thread = threading.Thread(
-            target=lambda: [log.append(job_events(number)) for number in range(1, 400)]
+            target=lambda: [log.append(job_events(number)) for number in range(1, 2_000)]
         )
         thread.start()
         numbers = []
@@ -81,7 +81,7 @@ def test_a_writer_that_commits_meanwhile_is_not_taken_for_damage(tmp_path: Path)
             numbers.append(newest_meta(tmp_path / "log" / DATA_FILE).transaction)
         thread.join()
 
-    assert len(set(numbers)) > 10
+    assert len(set(numbers)) > 5
     assert sorted(numbers) == numbers
 
 

@@ -248,3 +248,46 @@ def test_a_new_boot_after_a_crash_has_the_structure_walked(directory: Path, monk
     EventLog.open(directory, writable=True).close()
 
     assert [False, False, True] == walked
+
+
+BEGINNERS = """
+import multiprocessing, sys
+from pathlib import Path
+from uuid import NAMESPACE_OID, uuid5
+from eventsourcing.persistence import StoredEvent
+from store.embedded.factory import EmbeddedFactory
+from eventsourcing.utils import Environment
+
+def begin(folder, me, barrier):
+    for at in range(ROUNDS):
+        barrier.wait(60)
+        factory = EmbeddedFactory(Environment("", {"LMDB_PATH": f"{folder}/{at}"}))
+        event = StoredEvent(uuid5(NAMESPACE_OID, str(me)), 1, "t", b"{}")
+        factory.application_recorder().insert_events([event])
+        factory.close()
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(3)
+    processes = [context.Process(target=begin, args=(sys.argv[1], me, barrier)) for me in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+    sys.exit(max(process.exitcode for process in processes))
+"""
+
+
+def test_several_processes_that_begin_one_log_begin_the_same(tmp_path: Path) -> None:
+    """
+    Each would give it an identity, from which the chain of those before it doesn't follow.
+    """
+    rounds = 30
+    script = tmp_path / "beginners.py"
+    script.write_text(BEGINNERS.replace("ROUNDS", str(rounds)))
+
+    subprocess.run([sys.executable, script, tmp_path], check=True, timeout=180)
+
+    for at in range(rounds):
+        with EventLog.open(tmp_path / str(at), writable=False) as log:
+            assert 3 == len(list(log.rows())), f"round {at}"

@@ -134,7 +134,7 @@ def test_what_is_left_out_is_counted_and_named(place, capsys):
     assert 0 == run(["replay", "sweep", "late.swf", "--cluster", "1x3,1x4", "--jobs", "1"])
     head, first, second, *told = capsys.readouterr().out.splitlines()
 
-    assert head.endswith("LEFT OUT")
+    assert head.endswith("LEFT_OUT")
     assert ["2", "1"] == [row.split()[-1] for row in (first, second)]
     assert ["run time < 0 1", "larger than the cluster 0 to 1"] == [
         " ".join(line.removeprefix("  left out, ").split()) for line in told

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 KEY = "xce.define.kind"
 EXAMPLE = "  xce define "
 TAKEN_AWAY = """
-FIELD=none takes a value away where there may be none; FIELD= does so too, or brings the default
-back.
+FIELD=none takes a value away where there may be none; FIELD= does so too,
+or brings the default back.
 """
 
 

@@ -15,9 +15,9 @@ import zstandard
 LEVEL = 3
 """Default level: 1 is hardly faster on our frames, 10 takes five times as long for a tenth less."""
 SMALL = 0
-"""In place of a level: for what is compressed alone and at once, as the events
-of a small commit. Tables of 8 KiB stay in the processor's caches where a level's do not: half the
-time of level 3 in a loop and less behind a sync, and a hundredth smaller."""
+"""In place of a level: for what is compressed alone and at once, as the events of a small commit.
+Tables of 8 KiB stay in the processor's caches where a level's do not: half the time of level 3 in a
+loop and less behind a sync, and a hundredth smaller."""
 _SMALL_PARAMETERS = zstandard.ZstdCompressionParameters(
     strategy=zstandard.STRATEGY_DFAST,
     window_log=15,

@@ -12,12 +12,13 @@ from typing import Final
 
 import numpy as np
 
-from domain.resreq.syntax import Per, SpanForm
+from domain.resreq.syntax import SpanForm
 from projections.scheduling.capacity import Capacity, Column, Mask
 from projections.scheduling.endings import NEVER, Endings
 from projections.scheduling.placement.allocators import Fill, ParJob, SeqJob
 from projections.scheduling.placement.plugins import Allocator
 from projections.scheduling.placement.relief import Relief
+from projections.scheduling.placement.repeats import is_plain
 from projections.scheduling.placement.span import OneHost, Tile
 from projections.scheduling.request import HostNeed, Part, Request
 
@@ -48,7 +49,7 @@ def is_counted(request: Request, capacity: Capacity) -> bool:
     if request.firsts or request.budgets or request.hosts_max is not None:
         return False
     part, pools = request.only, capacity.pools.by_name
-    if request.branches[0].same or not _is_plain(part):
+    if request.branches[0].same or not is_plain(part):
         return False
     return not any(need.resource in pools for need in part.usages[0].needs)
 
@@ -69,20 +70,6 @@ def are_greedy(members: Sequence[Allocator]) -> bool:
     Say whether with each of these more room never makes a count of tasks impossible.
     """
     return all(type(member) in GREEDY for member in members)
-
-
-def _is_plain(part: Part) -> bool:
-    """
-    Say whether a primary asks for nothing but amounts on hosts that their descriptions let match.
-    """
-    has_more = part.loads or part.order or part.same or part.budgets or part.bounds
-    if has_more or part.stops is not None or len(part.usages) > 1:
-        return False
-    usage = part.usages[0]
-    if usage.shared or usage.pooled or usage.thresholds:
-        return False
-    is_static = all(condition.is_static for condition in part.conditions)
-    return is_static and all(need.per is not Per.JOB for need in usage.needs)
 
 
 def endings_needed(

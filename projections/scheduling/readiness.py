@@ -4,13 +4,13 @@ Which pending jobs may be tried at all, and why the others may not. Nothing else
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from domain.dependency import ParentElement, Verdict, evaluate
 from domain.effective import check_ceilings, check_fixed, check_tasks_within
 from domain.errors import Refused
-from domain.job_states import ENDED
+from domain.job_states import ENDED, JobState
 from domain.reasons import PendReason, ReasonCode
 from domain.windows import is_open, next_change_us
 from projections.scheduling.budgets import LIMIT_RANK, QUEUE_RANK, USER_RANK, Budget
@@ -120,6 +120,34 @@ def kept_from_starting(state: State, job: JobRecord, now_us: int) -> PendReason 
             request, range(LIMIT_RANK, LIMIT_RANK + 1), headroom=_left_to(state, job)
         )
     )
+
+
+def others_may_start(
+    state: State, keeping: Iterable[JobRecord], now_us: int, *, are_dispatched: bool
+) -> bool:
+    """
+    Say whether jobs may start now that had their turn before: one behind them gave back what was
+    kept for it, or what was started behind the one that is promised hosts used up what bounds both,
+    so that these hosts needn't stay free for it.
+
+    Args:
+        state: After the jobs were tried.
+        keeping: For whom hosts were kept before they were.
+        now_us: The session's time.
+        are_dispatched: Whether any was started.
+    """
+    if any(
+        job.state is JobState.PEND
+        and job.stream not in state.gatherers
+        and job.stream not in state.keepers
+        for job in keeping
+    ):
+        return True
+    if not are_dispatched or not (state.limits.are_any or state.stored.arrays):
+        return False
+    # All that decides it is in the fingerprint: of jobs alike, one is asked.
+    alike = {state.fingerprint_of(job): job for job in state.promised.values()}
+    return any(kept_from_starting(state, job, now_us) for job in alike.values())
 
 
 def _left_to(state: State, job: JobRecord) -> Callable[[Budget], int | Column] | None:

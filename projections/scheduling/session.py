@@ -6,7 +6,7 @@ One scheduling session: pick, place, pend. It reads like the specification.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from domain.allocations import Allocation
@@ -36,6 +36,7 @@ from projections.scheduling.readiness import (
     kept_back,
     kept_from_starting,
     note_windows,
+    others_may_start,
 )
 from projections.scheduling.reason_sets import ReasonSets
 from projections.scheduling.records import JobRecord
@@ -126,7 +127,9 @@ class Session:
         if state.gatherers or state.keepers:
             keeping = [*state.gatherers.values(), *state.keepers.values()]
         self._try_all()
-        may_go_on = (keeping or self._dispatches) and self._lets_others_start(keeping)
+        may_go_on = (keeping or self._dispatches) and others_may_start(
+            state, keeping, now_us, are_dispatched=self._dispatches > 0
+        )
         self._in_a_row = self._in_a_row + 1 if may_go_on else 0
         self.is_settled = self._in_a_row % PASSES_MAX == 0
         if self._left <= 0:
@@ -171,29 +174,6 @@ class Session:
             is_stepwise = self._planner is not None and self._planner.is_stepwise()
             if not (is_stepwise or self._state.may_open_by_taking()):
                 return
-
-    def _lets_others_start(self, keeping: Iterable[JobRecord]) -> bool:
-        """
-        Say whether jobs may start now that had their turn before: one behind them gave back what
-        was kept for it, or what was started behind the one that is promised hosts used up what
-        bounds both, so that these hosts needn't stay free for it.
-
-        Args:
-            keeping: For whom hosts were kept before the jobs were tried.
-        """
-        state, now_us = self._state, self._now_us
-        if any(
-            job.state is JobState.PEND
-            and job.stream not in state.gatherers
-            and job.stream not in state.keepers
-            for job in keeping
-        ):
-            return True
-        if not self._dispatches or not (state.limits.are_any or state.stored.arrays):
-            return False
-        # All that decides it is in the fingerprint: of jobs alike, one is asked.
-        alike = {state.fingerprint_of(job): job for job in state.promised.values()}
-        return any(kept_from_starting(state, job, now_us) for job in alike.values())
 
     def _try_jobs(self, picker: JobPicker) -> None:
         """

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from domain.commands import DefineCluster, SubmitJob
 from domain.jobs import JobSpec
+from domain.units import HOUR_US, SECOND_US
 from replay.simulation_settings import QUEUE, simulation_settings
 from tools.bench.frame import Figure, Reading
 from tools.bench.placing import Bench
@@ -24,8 +25,6 @@ HOSTS = 1_000
 SLOTS = 16
 PENDING = 10_000
 ROUNDS = 5
-SECOND_US = 1_000_000
-HOUR_US = 3_600 * SECOND_US
 BENCHS_OWN = "builtin_fcfs"
 POLICIES = (
     (BENCHS_OWN, False), ("shortest_first", False), ("fairshare", False), ("easy", False),

@@ -206,7 +206,6 @@ class JobChange(Command):
             told["elements"] = [job_id for job_id, _ in self._taken]
         return Reply(200, to_json(told))
 
-
     def _all_told(self, state: State) -> dict[str, object]:
         """
         Return what became of each of the jobs that were chosen.

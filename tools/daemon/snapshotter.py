@@ -68,7 +68,7 @@ class Snapshotter:
                 if path.exists():
                     return path
             if self._has_ended:
-                raise StoreUnavailable("snapshot", str(self._files.snapshots), "xce down")
+                raise StoreUnavailable("snapshot", str(self._files.snapshots), "the scheduler ends")
             began_ns = time.monotonic_ns()
             try:
                 path = self._made(position)

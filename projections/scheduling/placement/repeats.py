@@ -170,13 +170,13 @@ def bars_of(request: Request) -> tuple[_Bar, ...] | None:
         return None
     part = request.only
     sizes, needs = _bucket_sizes(part), part.usages[0].needs
-    if not sizes or not _is_plain(part):
+    if not sizes or not is_plain(part):
         return None
     slots = HostNeed(SLOTS, 1, Per.TASK)
     return tuple(_Bar(need, need.of(size)) for need in (slots, *needs) for size in sizes)
 
 
-def _is_plain(part: Part) -> bool:
+def is_plain(part: Part) -> bool:
     """
     Say whether a primary asks for nothing but amounts on hosts that their descriptions let match.
     """

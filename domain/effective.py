@@ -8,6 +8,7 @@ A profile's *default* holds where the job says nothing, a *fixed* value can't be
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -19,7 +20,7 @@ from domain.resources import BUILT_IN_ONLY, Catalogue
 from domain.resreq.merge import Mark, QueueResreq, effective_requirement
 from domain.resreq.syntax import EMPTY, Requirement
 from domain.resreq.tasks import TaskRange, task_range
-from domain.units import show_by_name, show_duration
+from domain.units import show_by_name
 
 T = TypeVar("T")
 
@@ -283,26 +284,29 @@ def check_tasks_within(effective: JobSpec, queue: QueueSpec) -> None:
             raise Refused("tasks", f"must be within the queue's range, {shown}", str(asked))
 
 
-def check_ceilings(effective: JobSpec, queue: QueueSpec) -> None:
+def check_ceilings(
+    effective: JobSpec, queue: QueueSpec, *, show: Callable[[str, int], object] = show_by_name
+) -> None:
     """
     Do nothing, or refuse what a queue never allows, whatever is free.
 
     Args:
         effective: The job with its profile's and queue's values filled in.
         queue: Its queue.
+        show: Returns how a field's value is told.
 
     Raises:
         Refused: It is over one of the queue's ceilings, which is named.
     """
     longest = queue.run_limit_max_us
     if longest is not None and (effective.run_limit_us or 0) > longest:
-        rule = f"must be at most the queue's {show_duration(longest)}"
-        raise Refused("run_limit_us", rule, show_duration(effective.run_limit_us or 0))
+        rule = f"must be at most the queue's {show('run_limit_us', longest)}"
+        raise Refused("run_limit_us", rule, show("run_limit_us", effective.run_limit_us or 0))
     if effective.is_exclusive and not queue.allows_exclusive:
         raise Refused("is_exclusive", "isn't allowed in this queue", effective.queue)
     most = queue.job_limits_max or NO_LIMITS
     for name in JobLimits.model_fields:
         ceiling, value = getattr(most, name), getattr(effective.limits or NO_LIMITS, name)
         if ceiling is not None and value is not None and value > ceiling:
-            rule = f"must be at most the queue's {show_by_name(name, ceiling)}"
-            raise Refused(f"limits.{name}", rule, show_by_name(name, value))
+            rule = f"must be at most the queue's {show(name, ceiling)}"
+            raise Refused(f"limits.{name}", rule, show(name, value))

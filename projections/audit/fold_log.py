@@ -28,6 +28,7 @@ from projections.audit.rows.events import (
     SchedulerRunRow,
     SessionRow,
 )
+from projections.audit.wording import command_words
 
 
 def _plugins(plugins: tuple[PluginVersion, ...]) -> str:
@@ -142,17 +143,6 @@ def _log_upkeep(
     )
 
 
-def _command_words(name: str) -> str:
-    """
-    Return a command's name in words, as the view ``commands`` calls those that were carried out.
-
-    Older logs have the route instead ("POST /v1/define/queue"): it stays as it is.
-    """
-    if " " in name:
-        return name
-    return "".join(f" {one.lower()}" if one.isupper() else one for one in name).strip()
-
-
 def command_refused(state: FoldState, e: Envelope, event: CommandRefused) -> None:
     """
     Note a refused command.
@@ -163,7 +153,7 @@ def command_refused(state: FoldState, e: Envelope, event: CommandRefused) -> Non
             e.time_us,
             e.actor,
             "refused",
-            _command_words(event.command),
+            command_words(event.command),
             event.subject,
             event.field,
             event.rule,
@@ -185,7 +175,7 @@ def access_denied(state: FoldState, e: Envelope, event: AccessDenied) -> None:
             e.time_us,
             e.actor,
             "denied",
-            _command_words(event.action),
+            command_words(event.action),
             event.subject,
             event.field,
             event.rule or "access denied",

@@ -301,7 +301,7 @@ def words(event: Event, host_name: HostName, *, is_private: bool = False) -> str
         asked = f"{command_words(event.command)} {event.subject}".rstrip()
         return f"refused: {asked}: {_broken(event, is_private=is_private)}"
     if isinstance(event, refusals.AccessDenied) and event.rule:
-        asked = f"{event.action} {event.subject}"
+        asked = f"{command_words(event.action)} {event.subject}".rstrip()
         return f"denied: {asked}: {_broken(event, is_private=is_private)}"
     known = _WORDS.get(type(event))
     if known is not None:
@@ -312,7 +312,11 @@ def words(event: Event, host_name: HostName, *, is_private: bool = False) -> str
 def command_words(name: str) -> str:
     """
     Return the name of a command's class as people say it: "modify job".
+
+    Older logs have the route instead ("POST /v1/define/queue"): it stays as it is.
     """
+    if " " in name:
+        return name
     return re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
 
 

@@ -20,7 +20,7 @@ from domain.events.jobs import (
 from domain.job_states import LIVE, JobState
 from domain.jobs import JobLimits
 from domain.preemption import OnPreempt
-from domain.terminations import Termination
+from domain.terminations import LOST_HOST, Termination
 from projections.scheduling.handle.reports import why_killed
 from projections.scheduling.loads import Loads, is_by_load
 from projections.scheduling.records import ADMIN_COMMAND, TO_TOP_AFTER, JobRecord, WorkerRecord
@@ -37,7 +37,6 @@ TERM_THREADLIMIT: Final = "TERM_THREADLIMIT"
 TERM_WINDOW: Final = "TERM_WINDOW"
 TERM_LOAD: Final = "TERM_LOAD"
 TERM_REMOVE_HUNG_JOB: Final = Termination.REMOVE_HUNG_JOB.value
-TERM_LOST_HOST: Final = "TERM_LOST_HOST"
 SWAP: Final = "swp"
 TERM_REQUEUE_OWNER: Final = "TERM_REQUEUE_OWNER"
 TERM_REQUEUE_ADMIN: Final = "TERM_REQUEUE_ADMIN"
@@ -201,7 +200,7 @@ class Orders:
             if self._state.is_rerunnable(job) and job.kill_actor is None:
                 self._decide(job.stream, JobRequeued(why="lost host", to_top=True))
             elif settings.lost_jobs == "requeue":
-                self._decide(job.stream, JobEnded(why=TERM_LOST_HOST))
+                self._decide(job.stream, JobEnded(why=LOST_HOST))
             elif self._hangs(job):
                 self._decide(job.stream, JobEnded(why=TERM_REMOVE_HUNG_JOB))
 

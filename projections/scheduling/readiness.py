@@ -190,7 +190,8 @@ def not_allowed(state: State, job: JobRecord) -> PendReason | None:
         return PendReason(code=ReasonCode.QUE_PROCLIMIT, detail=refused.rule)
     try:
         state.requirement_of(spec)
-        check_ceilings(effective, queue)
+        # It becomes a reason, whose words in older logs have plain numbers.
+        check_ceilings(effective, queue, show=lambda _, value: value)
         if profile is not None:
             check_fixed(spec, profile)
     except Refused as refused:

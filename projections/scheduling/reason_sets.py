@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from domain.errors import InvariantBroken
 from domain.event import Event
 from domain.events.session import ReasonSetChanged
 from domain.ids import REASONS
 from domain.reasons import NOTES, PendReason, ReasonCode
 from projections.scheduling.forcing import could_never_be
+from projections.scheduling.placement.failures import failed_outcome
 from projections.scheduling.placement.runner import Pending, PlacementRunner
 from projections.scheduling.placement.shortages import identity_of
 from projections.scheduling.readiness import can_never_start
@@ -55,14 +57,20 @@ class ReasonSets:
         self._decide(REASONS, event)
         return number
 
-    def of_outcome(self, fingerprint: str, outcome: Pending, job: JobRecord) -> int:
+    def of_outcome(self, fingerprint: str, outcome: Pending, job: JobRecord) -> tuple[int, Pending]:
         """
         Return the request's reason set, made or changed first when these reasons differ from the
-        recorded ones.
-
-        Raises:
-            Exception: Whatever a plug-in raised when it was asked for them.
+        recorded ones, and the outcome: another when asking it for its reasons raised something.
         """
+        try:
+            return self._of_outcome(fingerprint, outcome, job), outcome
+        except InvariantBroken:
+            raise
+        except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
+            failed = failed_outcome(failure)
+            return self._of_outcome(fingerprint, failed, job), failed
+
+    def _of_outcome(self, fingerprint: str, outcome: Pending, job: JobRecord) -> int:
         state = self._state
         kept = state.sets.get(fingerprint)
         if kept is not None and state.signatures.get(kept.number) == outcome.signature:

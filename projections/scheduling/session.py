@@ -2,8 +2,6 @@
 One scheduling session: pick, place, pend. It reads like the specification.
 """
 
-# long: what a session does, in the order of the specification; how is in files of their own.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
@@ -228,7 +226,7 @@ class Session:
         if isinstance(outcome, Placed):
             self._dispatch(job, outcome.allocation, is_forced=True)
             return
-        number, outcome = self._set_of(forced_fingerprint(self._state, job), outcome, job)
+        number, outcome = self._sets.of_outcome(forced_fingerprint(self._state, job), outcome, job)
         self._pend(job, number)
         if self._tracer is not None:
             self._tracer.pended(outcome, number)
@@ -376,25 +374,12 @@ class Session:
             return
         # What is held for the job is part of what it asks for.
         request = state.request_of(job)
-        number, outcome = self._set_of(request.fingerprint, outcome, job)
+        number, outcome = self._sets.of_outcome(request.fingerprint, outcome, job)
         if not (outcome.has_failed or is_open):
             self._unsat[request.fingerprint] = number
         self._pend(job, number)
         if self._tracer is not None:
             self._tracer.pended(outcome, number)
-
-    def _set_of(self, fingerprint: str, outcome: Pending, job: JobRecord) -> tuple[int, Pending]:
-        """
-        Return the reason set of an outcome, and the outcome: another when asking it for its reasons
-        raised something.
-        """
-        try:
-            return self._sets.of_outcome(fingerprint, outcome, job), outcome
-        except InvariantBroken:
-            raise
-        except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
-            failed = failed_outcome(failure)
-            return self._sets.of_outcome(fingerprint, failed, job), failed
 
     def _proved(self, fingerprint: str) -> int | None:
         """

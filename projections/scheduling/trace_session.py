@@ -146,28 +146,24 @@ class SessionTracing:
         """
         Return what writes down how a job is decided, None when it isn't traced.
         """
-        self._place += 1
-        if not self._settings.has(job.stream, number=job.number, index=job.index):
-            return None
-        self._tried.add(job.stream)
-        picker = _picker_of(self._state, job)
-        trace = DecisionTrace(
-            job.job_id,
-            self._mark,
-            self._settings.level,
-            picker=picker.name,
-            place=self._place,
-            request=self._state.request_of(job).fingerprint,
-        )
-        tracer = Tracer(trace, self._settings.lines_max, self._state, self._overage)
-        tracer.ordered(picker, job)
-        tracer.unavailable(self._unavailable())
+        tracer = self._begun(job)
+        if tracer is not None:
+            picker = _picker_of(self._state, job)
+            tracer.trace.picker = picker.name
+            tracer.ordered(picker, job)
+            tracer.unavailable(self._unavailable())
         return tracer
 
     def begin_forced(self, job: JobRecord) -> Tracer | None:
         """
         Return the same for a job that an operator wants started on certain hosts.
         """
+        tracer = self._begun(job)
+        if tracer is not None:
+            tracer.trace.forced_on = hosts_text(job.forced_on)
+        return tracer
+
+    def _begun(self, job: JobRecord) -> Tracer | None:
         self._place += 1
         if not self._settings.has(job.stream, number=job.number, index=job.index):
             return None
@@ -177,7 +173,6 @@ class SessionTracing:
             self._mark,
             self._settings.level,
             place=self._place,
-            forced_on=hosts_text(job.forced_on),
             request=self._state.request_of(job).fingerprint,
         )
         return Tracer(trace, self._settings.lines_max, self._state, self._overage)

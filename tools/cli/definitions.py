@@ -148,8 +148,8 @@ def show_definition(found: Definitions, kind: str, name: str) -> None:
     holds = dict(_holds_in_queue(found, name, spec)) if isinstance(spec, QueueSpec) else {}
     rows = [(field, value, holds.get(field, "")) for field, value in told_fields(spec)]
     if holds:
-        table(("FIELD", "VALUE", "IN EFFECT"), rows)
-        say('"-" is what its definition leaves open; IN EFFECT is what holds then, or beside other '
+        table(("FIELD", "VALUE", "IN_EFFECT"), rows)
+        say('"-" is what its definition leaves open; IN_EFFECT is what holds then, or beside other '
             "queues.")
     else:
         table(("FIELD", "VALUE"), [row[:2] for row in rows])

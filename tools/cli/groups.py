@@ -6,7 +6,6 @@ end where the terminal does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from itertools import groupby
 
 import click
@@ -132,6 +131,8 @@ def meant(name: str, known: Iterable[str]) -> str:
     elsewhere = COMMANDS_ELSEWHERE.get(typed)
     if elsewhere in names:
         return f" Did you mean {elsewhere}?"
+    from difflib import get_close_matches
+
     near = get_close_matches(typed, names)
     if not near and len(typed) > 1:
         near = [each for each in names if each.startswith(typed)]

@@ -39,8 +39,8 @@ EXIT = HEADS.index("EXIT")
 WAITING = ("PEND", "PSUSP", "WAIT")
 ENDED = ("DONE", "EXIT")
 ALL_JOBS = "0"
-AS_ASKED = "is as asked already: nothing changed"
 """Stands for all jobs of a user, as in LSF."""
+AS_ASKED = "is as asked already: nothing changed"
 JUST_ONE = re.compile(r"[1-9][0-9]{0,9}(\[[1-9][0-9]{0,5}\])?")
 """One job, element or array by its number."""
 STATES = ("PEND", "PSUSP", "WAIT", "RUN", "USUSP", "SSUSP", "UNKWN", "DONE", "EXIT")

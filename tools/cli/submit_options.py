@@ -12,7 +12,7 @@ import click
 
 from domain.errors import Refused
 from domain.exit_values import parse_requeue_values
-from domain.units import parse_run_limit_us
+from domain.units import MemoryUnit, memory_limit_kib, parse_run_limit_us
 from tools.cli.client import Json
 
 Command = Callable[..., Any]
@@ -100,8 +100,6 @@ SIZES: Final = (
 
 
 def _limits(options: dict[str, Any]) -> Json:
-    from domain.units import MemoryUnit, memory_limit_kib
-
     found: Json = {}
     for name, field, letter in SIZES:
         if options[name]:

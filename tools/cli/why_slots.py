@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from domain.resreq.syntax import Requirement, SpanForm
 from tools.cli.client import Json
 
 if TYPE_CHECKING:
+    from domain.resreq.syntax import Requirement
     from projections.scheduling.state import State
 
 OF_SLOTS: Final = ("HOST_SLOTS", "HOST_JOB_LIMIT", "HOST_LESS_SLOTS")
@@ -68,6 +68,8 @@ def tile_of(requirement: Requirement | None, wanted: int) -> int:
     """
     Return how many tasks a span wants on each of several hosts, 0 when it says nothing of the kind.
     """
+    from domain.resreq.syntax import SpanForm
+
     span = requirement.only.span if requirement is not None and requirement.is_simple else None
     if span is None or span.form is not SpanForm.PTILE or wanted <= span.count:
         return 0

@@ -40,6 +40,7 @@ from projections.audit.pending import reason_history, why_at
 from projections.audit.reading import Reading
 from projections.audit.report.figures import report_of
 from projections.audit.schema import tables
+from projections.audit.wording import words
 from tests.projections.audit.logs import (
     SECOND_US,
     Log,
@@ -441,7 +442,8 @@ def test_a_refusal_that_was_recorded_by_its_route_keeps_its_spelling(tell) -> No
     """
     log = a_cluster()
     route = "POST /v1/define/queue"
-    log.add("refusals", CommandRefused(command=route, field="priority", rule="is missing"), "ben")
+    by_route = CommandRefused(command=route, field="priority", rule="is missing")
+    log.add("refusals", by_route, "ben")
     refused = CommandRefused(command="CloseQueue", subject="q1", field="queue", rule="is none")
     log.add("refusals", refused, "ben")
 
@@ -451,6 +453,9 @@ def test_a_refusal_that_was_recorded_by_its_route_keeps_its_spelling(tell) -> No
     )[1]
 
     assert [(route, "", ""), ("close queue", "queue", "q1")] == list(told)
+    assert f"refused: {route}: priority is missing" == words(by_route, str)
+    denied = AccessDenied(action="CloseQueue", subject="q1", field="actor", rule="may not")
+    assert "denied: close queue q1: actor may not" == words(denied, str)
 
 
 def test_what_happened_in_a_session_is_counted_for_it(tell) -> None:

@@ -50,7 +50,7 @@ from domain.commands import (
     WorkerReport,
 )
 from domain.envelope import Stamped
-from domain.errors import InvariantBroken, Refused, XceError
+from domain.errors import InvariantBroken, XceError
 from domain.events.workers import JobUsage
 from domain.fairshare import Fairshare, ShareNode
 from domain.job_states import LIVE
@@ -646,13 +646,3 @@ OFTEN: Final = (
     *("time", "on_job") * 3,
     *("load", "on_host"),
 )
-
-
-def play(cores: Cores, step: Step) -> None:
-    """
-    Let one thing happen.
-    """
-    try:
-        HAPPENINGS[step[0]](cores, Dice(step[1]))
-    except Refused:
-        return

@@ -225,4 +225,3 @@ def test_a_wish_of_before_there_was_never_is_decided_as_it_was(scenario: Scenari
     assert [] == scenario.session()
     scenario.run("A", "h1")
     assert ["A pended: never: mem short on h1"] == scenario.session()
-

@@ -22,6 +22,21 @@ def at_most(scenario: Scenario, slots: int, user: str = "alice") -> None:
     scenario.command(DefineUser(user=user, spec=UserSpec(slots_max=slots)), actor="root")
 
 
+def see_one_after_the_other(scenario: Scenario) -> None:
+    """
+    Have J preempt A, and see that A goes on when J has ended, not before.
+    """
+    running(scenario, "A queue=lo")
+    scenario.jobs("J queue=hi")
+    assert ["A"] == stops(scenario)
+    scenario.suspended("A")
+    assert ["J dispatched: h1*1"] == scenario.session()
+    scenario.start("J")
+    assert [] == scenario.session()
+    scenario.finish("J")
+    assert ["A resume ordered on h1"] == scenario.session()
+
+
 def test_a_users_slots_are_freed_by_suspending_a_job_of_the_same_user(
     high_and_low: Scenario,
 ) -> None:
@@ -32,16 +47,8 @@ def test_a_users_slots_are_freed_by_suspending_a_job_of_the_same_user(
     scenario = high_and_low
     scenario.hosts("h1 slots=4")
     at_most(scenario, 1)
-    running(scenario, "A queue=lo")
-    scenario.jobs("J queue=hi")
 
-    assert ["A"] == stops(scenario)
-    scenario.suspended("A")
-    assert ["J dispatched: h1*1"] == scenario.session()
-    scenario.start("J")
-    assert [] == scenario.session()
-    scenario.finish("J")
-    assert ["A resume ordered on h1"] == scenario.session()
+    see_one_after_the_other(scenario)
 
 
 def test_a_limit_of_jobs_is_freed_wherever_its_jobs_run(high_and_low: Scenario) -> None:
@@ -119,16 +126,8 @@ def test_a_victim_of_a_limit_of_jobs_does_not_go_on_beside_its_preemptor(*, plai
     queues(scenario, "hi 90 >lo", "lo 10 <all")
     scenario.hosts("h1 slots=4")
     limit(scenario, "one", users="alice", jobs=1)
-    running(scenario, "A queue=lo")
-    scenario.jobs("J queue=hi")
-    assert ["A"] == stops(scenario)
-    scenario.suspended("A")
-    assert ["J dispatched: h1*1"] == scenario.session()
-    scenario.start("J")
-    assert [] == scenario.session()
 
-    scenario.finish("J")
-    assert ["A resume ordered on h1"] == scenario.session()
+    see_one_after_the_other(scenario)
 
 
 def test_nobody_is_suspended_for_slots_that_suspended_jobs_still_count_for(

@@ -52,7 +52,7 @@ def _merged(part: Part, ask: Ask) -> Part:
     Return a profile's requirement with a job's own: selects of both, each amount, the order and the
     span of the job where it has them.
     """
-    own = own_part(ask)
+    own = ask.own()
     span = own if own.span else part
     return Part(
         needs={**part.needs, **own.needs},
@@ -62,13 +62,6 @@ def _merged(part: Part, ask: Ask) -> Part:
         order=own.order or part.order,
         same=own.same or part.same,
     )
-
-
-def own_part(ask: Ask) -> Part:
-    """
-    Return what a job itself says of its hosts.
-    """
-    return ask.own()
 
 
 def names_tasks(ask: Ask) -> bool:
@@ -82,7 +75,7 @@ def says_otherwise(part: Part, ask: Ask) -> bool:
     """
     Say whether a job has another requirement than a fixed one.
     """
-    own = own_part(ask)
+    own = ask.own()
     both = [(each.needs, each.flags, each.span, each.order, each.same) for each in (own, part)]
     return bool(ask.branches) or (any(both[0]) and both[0] != both[1])
 

@@ -217,6 +217,14 @@ def asked(cluster: Cluster) -> tuple[int, dict[str, Any]]:
         other.close()
 
 
+def told_of(cluster: Cluster) -> list[dict[str, Any]]:
+    """
+    Return what the journal tells of snapshots that were made.
+    """
+    lines = (cluster.directory / "scheduler.log").read_text().splitlines()
+    return [told for told in map(json.loads, lines) if told["what"] == "snapshot"]
+
+
 def snapshots_of(cluster: Cluster) -> list[Path]:
     return list((cluster.directory / "snapshots").glob("*.snapshot"))
 
@@ -264,6 +272,7 @@ def test_many_that_wait_for_a_snapshot_keep_nobody_else_waiting(cluster: Cluster
     assert is_told
     assert {200} == {status for status, _ in told}
     assert len({made["position"] for _, made in told}) == len(snapshots_of(cluster)) <= 2
+    assert 1 <= len(told_of(cluster)) <= 2
 
 
 def test_a_snapshot_whose_process_is_killed_is_an_error_and_no_harm(cluster: Cluster) -> None:
@@ -313,8 +322,7 @@ def test_a_snapshot_that_is_due_is_made_while_the_scheduler_runs(tmp_path: Path)
 
         def made() -> list[dict[str, Any]]:
             cluster.submit("true")
-            lines = (cluster.directory / "scheduler.log").read_text().splitlines()
-            return [told for told in map(json.loads, lines) if told["what"] == "snapshot"]
+            return told_of(cluster)
 
         told = until(lambda: found if len(found := made()) >= 3 else None, "three snapshots")
         gaps = [b["position"] - a["position"] for a, b in pairwise(told)]

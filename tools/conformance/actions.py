@@ -42,6 +42,8 @@ SAME: Final[Mapping[str, str]] = {
     "switch": "bswitch", "modify": "bmod", "finished": "finish", "done": "finish",
 }  # fmt: skip
 """Other words for some of them."""
+_WITH_VALUE: Final[Mapping[str, object]] = {"fail": 1, "host_unreach": "unreach"}
+"""Those that say which value is meant where none is told: of an exit, of what is lost."""
 
 OF_OPERATORS: Final = frozenset(
     {"brun", "hclose", "hopen", "qopen", "qclose", "qact", "qinact", "host_status"}
@@ -125,8 +127,10 @@ def carry_out(trial: Trial, action: Fields, arrivals: Arrivals) -> None:
     """
     Let time go on to when an action happens, and let it happen.
     """
-    # A job that fails is told by an exit, with a value of its own where none is told.
-    action = {word if word == "fail" else SAME.get(word, word): action[word] for word in action}
+    names = {word: word if word in _WITH_VALUE else SAME.get(word, word) for word in action}
+    if len(set(names.values())) < len(names):
+        raise Malformed(f"two words of {', '.join(action)} mean the same")
+    action = {name: action[word] for word, name in names.items()}
     minute = minute_of(action)
     if minute is not None:
         arrivals.until(minute)
@@ -173,7 +177,7 @@ def _acts_of(action: Fields) -> list[tuple[str, str, object]]:
         name = SAME.get(word, word)
         if name in ABOUT or name in _OF_TRIAL or about is None:
             continue
-        default: object = 1 if word == "fail" else None
+        default = _WITH_VALUE.get(word)
         if name == "brun":
             default = action.get("host")
         if name == "brequeue" and any(is_yes(action.get(option)) for option in HELD):

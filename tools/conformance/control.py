@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from domain.job_states import JobState
 from tools.conformance import array_names, dependencies, shown
 from tools.conformance.actions import Arrivals, carry_out
 from tools.conformance.brief import brief_actions, with_given
@@ -16,6 +15,7 @@ from tools.conformance.core_trial import CoreTrial
 from tools.conformance.features import refuse_left_out
 from tools.conformance.observed import compare
 from tools.conformance.schedule import JOB_FIELDS, MakeTrial, with_defaults
+from tools.conformance.shape import STATES
 from tools.conformance.trial import NotYet, Trial
 from tools.conformance.values import (
     Fields,
@@ -38,7 +38,6 @@ UNTIL_NEXT_CYCLE: Final = frozenset(
 )  # fmt: skip
 """Reasons that hold until the next cycle: it isn't held before they are looked at."""
 
-STATES: Final = frozenset(JobState)
 
 ENDS_OF_QUEUE: Final = {"top": 0, "first": 0, "head": 0, "bottom": -1, "last": -1, "tail": -1}
 """Words for where a job stands among those that wait."""

@@ -57,6 +57,8 @@ def compare(expect: Fields, seen: Observed) -> list[str]:
 
 
 def _dispatch(expected: object, seen: Observed) -> list[str]:
+    if expected == []:
+        return differing("started", [], seen.started)
     if isinstance(expected, list):
         missing = [job for job in texts_of(expected) if job not in seen.shares]
         return [f"{job}: expected to run, is {seen.states.get(job, 'unknown')}" for job in missing]
@@ -83,7 +85,8 @@ def _alloc(expected: object, seen: Observed) -> list[str]:
 
 
 def _first(expected: object, seen: Observed) -> list[str]:
-    wanted = expected if isinstance(expected, Mapping) else {seen.only_job(): expected}
+    is_by_job = isinstance(expected, Mapping) and expected
+    wanted = mapping_of(expected) if is_by_job else {seen.only_job(): expected}
     found = {job: next(iter(shares), None) for job, shares in seen.shares.items()}
     return _by_name("first host", wanted, found)
 
@@ -268,7 +271,7 @@ def _usage(expected: object, seen: Observed) -> list[str]:
     found = []
     for name, wanted in mapping_of(expected).items():
         charged = seen.usage.get(name, {})
-        if isinstance(wanted, Mapping):
+        if isinstance(wanted, Mapping) and wanted:
             shown = {text_of(amount): charged.get(text_of(amount), 0) for amount in wanted}
             found += differing(f"usage of {name}", dict(wanted), shown)
             continue

@@ -460,15 +460,16 @@ def test_an_excluding_value_avoids_the_host_of_a_serial_job_only(scenario: Scena
     """
     Nobody can tell which of a parallel job's hosts failed, and it might need all there are.
     """
-    scenario.hosts("h1 slots=2", "h2 slots=2")
+    scenario.hosts("h1 slots=2", "h2 slots=2", "h3 slots=2")
     scenario.submit("A", exits=ExitRules(exclude=(20,)))
     scenario.submit("B", tasks_min=3, tasks_max=3, exits=ExitRules(exclude=(20,)))
+    scenario.submit("C", tasks_min=2, tasks_max=2, exits=ExitRules(exclude=(20,)))
     scenario.session()
-    scenario.finish("A", exit_code=20)
-    scenario.finish("B", exit_code=20)
+    for name in "ABC":
+        scenario.finish(name, exit_code=20)
     scenario.session()
 
-    assert [(0,), ()] == [scenario.job(name).excluded_hosts for name in "AB"]
+    assert [(0,), (), ()] == [scenario.job(name).excluded_hosts for name in "ABC"]
 
 
 def test_a_success_exit_value_is_done(scenario: Scenario) -> None:

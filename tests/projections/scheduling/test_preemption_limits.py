@@ -238,3 +238,24 @@ def test_where_slots_alone_trigger_a_bound_of_slots_does(
     scenario.jobs("J queue=hi")
 
     assert victims == stops(scenario)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_limit_of_slots_counts_victims_for_their_preemptors_too(*, plain: bool) -> None:
+    """
+    Only limits of jobs spare who may preempt those that were stopped.
+    """
+    scenario = Scenario(some_settings(), plain=plain)
+    queues(scenario, "hi 90 >lo", "lo 10 <all")
+    scenario.hosts("h1 slots=1")
+    limit(scenario, "two", users="alice", slots=2)
+    running(scenario, "A queue=lo")
+    scenario.jobs("J queue=hi")
+    assert ["A"] == stops(scenario)
+    scenario.suspended("A")
+    assert ["J dispatched: h1*1"] == scenario.session()
+    scenario.start("J")
+    scenario.hosts("h2 slots=4")
+    scenario.jobs("K queue=hi")
+
+    assert ["K pended: RES_LIMIT(two,slots)"] == scenario.session()

@@ -17,10 +17,8 @@ from domain.commands import (
     SwitchJob,
 )
 from domain.errors import NotFound, Refused
-from domain.events.session import ReasonSetChanged
 from domain.jobs import EnvironmentVariable, ExitRules, JobLimits, Program
 from domain.profiles import ProfileSpec
-from domain.reasons import ReasonCode
 from domain.resreq.merge import Mark, QueueResreq, ReservationRange
 from tests.builders import MB_MILLI, SECOND_US, some_settings
 from tests.projections.scheduling.policies import limit, profile, queue
@@ -324,30 +322,6 @@ def test_bounds_are_told_in_the_units_that_people_type(scenario: Scenario) -> No
     ):
         with pytest.raises(Refused, match=words):
             scenario.submit("A", limits=over)
-
-
-def test_the_reason_of_a_job_over_a_lowered_bound_has_the_words_of_older_logs(
-    scenario: Scenario,
-) -> None:
-    """
-    Another notation in it would be a difference of every such log when it is decided again.
-    """
-    scenario.hosts("h1 slots=1")
-    queue(scenario)
-    scenario.submit("X")
-    scenario.session()
-    scenario.submit("A", run_limit_us=7_200 * SECOND_US, limits=JobLimits(memory_kib=2 << 20))
-    scenario.session()
-    queue(scenario, run_limit_max_us=3_600 * SECOND_US)
-    scenario.session()
-
-    assert ["run_limit_us: must be at most the queue's 3600000000 (given: 7200000000)."] == [
-        reason.detail
-        for stamped in scenario.log
-        if isinstance(stamped.event, ReasonSetChanged)
-        for reason in stamped.event.reasons
-        if reason.code is ReasonCode.JOB_NOT_ALLOWED
-    ]
 
 
 def test_exclusive_jobs_need_a_queue_that_allows_them(scenario: Scenario) -> None:

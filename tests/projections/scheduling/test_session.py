@@ -4,7 +4,11 @@ Whole outcomes of sessions, on the fast and on the literal core.
 
 from __future__ import annotations
 
-from tests.builders import some_settings
+from domain.events.session import ReasonSetChanged
+from domain.jobs import JobLimits
+from domain.reasons import ReasonCode
+from tests.builders import SECOND_US, some_settings
+from tests.projections.scheduling.policies import queue
 from tests.scenario import Scenario
 
 
@@ -307,3 +311,27 @@ def test_ended_jobs_are_forgotten_in_a_session_that_is_held_anyway(scenario: Sce
 
     assert ["E dispatched: h1*1", "forgotten: [(1, 2), (4, 4)]"] == scenario.session()
     assert {"C": "RUN", "E": "RUN"} == scenario.states()
+
+
+def test_the_reason_of_a_job_over_a_lowered_bound_has_the_words_of_older_logs(
+    scenario: Scenario,
+) -> None:
+    """
+    Another notation in it would be a difference of every such log when it is decided again.
+    """
+    scenario.hosts("h1 slots=1")
+    queue(scenario)
+    scenario.submit("X")
+    scenario.session()
+    scenario.submit("A", run_limit_us=7_200 * SECOND_US, limits=JobLimits(memory_kib=2 << 20))
+    scenario.session()
+    queue(scenario, run_limit_max_us=3_600 * SECOND_US)
+    scenario.session()
+
+    assert ["run_limit_us: must be at most the queue's 3600000000 (given: 7200000000)."] == [
+        reason.detail
+        for stamped in scenario.log
+        if isinstance(stamped.event, ReasonSetChanged)
+        for reason in stamped.event.reasons
+        if reason.code is ReasonCode.JOB_NOT_ALLOWED
+    ]

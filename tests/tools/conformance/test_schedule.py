@@ -170,6 +170,14 @@ def test_what_is_not_as_expected_gives_a_difference(expect):
     assert compare(expect, SEEN)
 
 
+def test_two_words_of_one_meaning_in_one_action_are_refused():
+    """
+    The first would be lost unseen.
+    """
+    with pytest.raises(Malformed, match="host_lost, host_down mean the same"):
+        differences(steps=[{"host_lost": "h1", "host_down": "h2"}])
+
+
 def test_expectations_that_name_no_job_are_about_the_last_one():
     """
     As in cases with a single job.

@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from itertools import chain
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
+from pydantic import TypeAdapter
 from pydantic.fields import FieldInfo
 
 from domain.cluster import ClusterSettings
@@ -73,6 +75,9 @@ _UNITS: Final = {
     "_milli": "number of thousandths",
 }
 """Ends of the names of numbers, and what they are said in."""
+
+
+_ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,26 @@ def _default(name: str, field: FieldInfo) -> str:
     from domain.definition_texts import show_value
 
     return "" if field.is_required() else show_value(name, field.get_default())
+
+
+@cache
+def usual_values(kind: str) -> dict[str, Any]:
+    """
+    Return what the fields of a definition are when nobody says them, as JSON has it; nothing of a
+    kind that nobody defines.
+    """
+    model = MODELS.get(kind)
+    return {} if model is None else dict(_usual_values(model, ""))
+
+
+def _usual_values(model: type[Value], before: str) -> Iterator[tuple[str, Any]]:
+    for name, field in model.model_fields.items():
+        if not field.is_required():
+            default = field.get_default(call_default_factory=True)
+            yield before + name, _ANYTHING.dump_python(default, mode="json")
+        inner = model_inside(field) if shape_of(field) == "inside" else None
+        if inner is not None:
+            yield from _usual_values(inner, f"{before}{name}.")
 
 
 # ------------------------------------------------------------------------------------------ shapes

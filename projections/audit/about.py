@@ -20,7 +20,7 @@ from projections.audit.schema import fingerprint, tables
 from projections.audit.views import VIEWS
 
 # Raise it whenever the same events give other rows: a read model of another version is made anew.
-FOLD_VERSION = 6
+FOLD_VERSION = 7
 
 APPLICATION = "log"
 REBUILD_HINT = "Make it anew from the log: xce audit rebuild."

@@ -23,6 +23,7 @@ from domain.events.jobs import (
 )
 from domain.ids import job_id_of, job_of_stream, split_job_id
 from domain.jobs import hosts_text
+from projections.audit.fields import STARTED_MAX
 from projections.audit.fold_attempts import end_attempt
 from projections.audit.fold_intervals import (
     begin_wait,
@@ -34,7 +35,7 @@ from projections.audit.fold_intervals import (
     touch,
 )
 from projections.audit.fold_reasons import release
-from projections.audit.fold_spec import ask_anew, asked, job_row
+from projections.audit.fold_spec import ask_anew, asked, job_row, note_change
 from projections.audit.fold_state import KEY_INDEXES, WAITING, FoldState, LiveJob
 from projections.audit.rows.jobs import ArrayRow, JobRow
 from projections.audit.schema import SqlValue
@@ -52,17 +53,15 @@ def submitted(state: FoldState, e: Envelope, event: JobSubmitted) -> None:
     if array is not None:
         text = array.text().partition("%")[0].strip("[]")
         spec = event.spec
-        state.written.added["arrays"].append(
-            ArrayRow(
-                number,
-                e.position,
-                e.time_us,
-                spec.user,
-                spec.name,
-                text,
-                len(indices),
-                array.started_max,
-            )
+        state.written.changed["arrays"][number] = ArrayRow(
+            number,
+            e.position,
+            e.time_us,
+            spec.user,
+            spec.name,
+            text,
+            len(indices),
+            array.started_max,
         )
     row = job_row(e, event, number, indices[0])
     _begin(state, e, row)
@@ -83,8 +82,15 @@ def modified(state: FoldState, e: Envelope, event: JobModified) -> None:
     Take what a job asks for from now on; a pending one is considered anew.
     """
     job = found(state, e)
-    if job is not None:
-        _change(state, e, job, asked(event.spec))
+    if job is None:
+        return
+    _change(state, e, job, asked(event.spec))
+    array = None if event.spec.array is None else state.array(job.row.number)
+    if event.spec.array is not None and array is not None:
+        bound = event.spec.array.started_max
+        if bound != array.started_max:
+            note_change(state, e, job.row, STARTED_MAX, array.started_max, bound)
+            state.written.changed["arrays"][array.number] = array._replace(started_max=bound)
 
 
 def switched(state: FoldState, e: Envelope, event: JobSwitched) -> None:

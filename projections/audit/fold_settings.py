@@ -15,23 +15,11 @@ from domain.envelope import Envelope
 from domain.event import Event, event_classes
 from domain.events.queues import QueueActivated, QueueClosed, QueueInactivated, QueueOpened
 from domain.ids import entity_of_stream
+from projections.audit.fold_spec import flat
 from projections.audit.fold_state import FoldState
 from projections.audit.rows.settings import ChangeRow, DefinitionRow
 
 Json = dict[str, Any]
-
-
-def _flat(content: Json, prefix: str = "") -> Json:
-    """
-    Return the leaves of nested objects by their joined names; lists are leaves.
-    """
-    leaves: Json = {}
-    for name, value in content.items():
-        if isinstance(value, dict) and value:
-            leaves |= _flat(value, f"{prefix}{name}.")
-        else:
-            leaves[prefix + name] = value
-    return leaves
 
 
 def _text(leaves: Json, name: str) -> str | None:
@@ -51,8 +39,8 @@ def define(
     Take a definition as what holds now, and note each field that it changes.
     """
     before = state.definitions.get((kind, name))
-    old = {} if before is None else _flat(json.loads(before.content))
-    new = _flat(content)
+    old = {} if before is None else flat(json.loads(before.content))
+    new = flat(content)
     added = state.written.added["changes"]
     for field in sorted(old.keys() | new.keys()):
         was, becomes = _text(old, field), _text(new, field)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from typing import Any
 
 from domain.amounts import Amount
 from domain.envelope import Envelope
@@ -24,6 +25,21 @@ SPEC_COLUMNS = frozenset(
     "is_exclusive user_priority run_limit_us run_estimate_us hold array dependency_text dependency "
     "begin_us deadline_us".split()
 )
+
+MORE = "more"
+
+
+def flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """
+    Return the leaves of nested objects by their joined names; lists are leaves.
+    """
+    leaves: dict[str, Any] = {}
+    for name, value in content.items():
+        if isinstance(value, dict) and value:
+            leaves |= flat(value, f"{prefix}{name}.")
+        else:
+            leaves[prefix + name] = value
+    return leaves
 
 
 def amounts_json(amounts: tuple[Amount, ...]) -> str:
@@ -107,7 +123,7 @@ def asked(spec: JobSpec) -> dict[str, SqlValue]:
         "user_priority": spec.user_priority,
         "run_limit_us": spec.run_limit_us,
         "run_estimate_us": spec.run_estimate_us,
-        "more": _more(spec),
+        MORE: _more(spec),
     }
 
 
@@ -136,25 +152,38 @@ def ask_anew(state: FoldState, e: Envelope, job: LiveJob, columns: dict[str, Sql
     """
     Take columns of a job as changed, and note each that differs, old and new.
     """
-    row, added = job.row, state.written.added["changes"]
+    row = job.row
     state.written.reworded.add(row.job_key)
     for name, value in sorted(columns.items()):
         old = getattr(row, name)
         if old != value:
             setattr(row, name, value)
-            added.append(
-                ChangeRow(
-                    e.position,
-                    name,
-                    e.time_us,
-                    e.actor,
-                    e.cause,
-                    "job",
-                    row.job_id,
-                    json.dumps(old, ensure_ascii=False),
-                    json.dumps(value, ensure_ascii=False),
-                )
-            )
+            if name == MORE:
+                _note_more(state, e, row, str(old), str(value))
+            else:
+                note_change(state, e, row, name, old, value)
+
+
+def _note_more(state: FoldState, e: Envelope, row: JobRow, old: str, new: str) -> None:
+    """
+    Note each field that differs of those that share a column.
+    """
+    was, becomes = flat(json.loads(old)), flat(json.loads(new))
+    for field in sorted(was.keys() | becomes.keys()):
+        if was.get(field) != becomes.get(field):
+            note_change(state, e, row, field, was.get(field), becomes.get(field))
+
+
+def note_change(
+    state: FoldState, e: Envelope, row: JobRow, field: str, old: object, new: object
+) -> None:
+    """
+    Note that a field of a job, or of its array, has another value.
+    """
+    texts = (json.dumps(value, ensure_ascii=False) for value in (old, new))
+    state.written.added["changes"].append(
+        ChangeRow(e.position, field, e.time_us, e.actor, e.cause, "job", row.job_id, *texts)
+    )
 
 
 def success_values(state: FoldState, job: LiveJob) -> tuple[int, ...]:

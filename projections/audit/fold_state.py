@@ -22,7 +22,7 @@ from projections.audit.rows.hosts import (
     PreemptionRow,
     StartPromiseRow,
 )
-from projections.audit.rows.jobs import AllocationRow, AttemptRow, JobRow, JobStateRow
+from projections.audit.rows.jobs import AllocationRow, ArrayRow, AttemptRow, JobRow, JobStateRow
 from projections.audit.rows.reasons import ListBlockerRow, ReasonSetRow, WaitRow
 from projections.audit.rows.settings import DefinitionRow
 from projections.audit.schema import Table, tables
@@ -214,6 +214,13 @@ class FoldState:
         if kept is not None:
             return kept  # type: ignore[no-any-return]
         return next(iter(self._all("orders", "host=? AND order_number=?", host, number)), None)
+
+    def array(self, number: int) -> ArrayRow | None:
+        """
+        Return an array, of this batch or of an earlier one.
+        """
+        kept: ArrayRow | None = self.written.changed["arrays"].get(number)
+        return kept or next(iter(self._all("arrays", "number=?", number)), None)
 
     # -------------------------------------------------------------------------------- to tables
 

@@ -7,15 +7,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from domain.errors import NotFound, Refused
 from domain.events.refusals import AccessDenied, CommandRefused
-from domain.ids import job_stream, job_stream_of, split_job_id
+from domain.ids import job_of_stream, job_stream, job_stream_of, split_job_id
+from projections.audit.fields import STARTED_MAX
 from projections.audit.privacy import EVERYTHING, Viewer, is_shown
 from projections.audit.reading import Reading, Row
 from projections.audit.told import Element, Line, Span, Story
-from projections.audit.wording import DEFINED, event_of, words
+from projections.audit.views import COMMANDS
+from projections.audit.wording import DEFINED, PENDED, event_of, words
 
 STATES = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN")
 HOST_STATES = ("ok", "locked", "closed", "unreachable", "left")
@@ -151,7 +152,9 @@ class Teller:
             "SELECT field, old, new FROM changes WHERE position = ? ORDER BY field",
             (row["position"],),
         )
-        if text == DEFINED and any(one["old"] is not None for one in changes):
+        # A field that was empty has an old value, null; one of a thing that is new has none.
+        is_new = all(one["old"] is None for one in changes)
+        if text == DEFINED and not is_new:
             text = "changed"
         return Line(
             row["position"],
@@ -165,6 +168,7 @@ class Teller:
                 for one in changes
                 if is_shown(one["field"], is_private=is_private)
             ),
+            is_new,
         )
 
     def stream_lines(
@@ -250,6 +254,7 @@ def _job_story(teller: Teller, job_id: str) -> Story:
         for stream in _own_streams(job_id)
         for line in teller.stream_lines(stream, is_private=is_private)
     ]
+    own += _bounds_of_array(teller, job_id, is_private=is_private)
     reasons = _reason_lines(teller, job_id)
     told = {line.position: line for line in [*own, *_elsewhere(teller, job_id)]}
     for line in reasons:
@@ -260,12 +265,32 @@ def _job_story(teller: Teller, job_id: str) -> Story:
             else f"{first.text}; {line.text}"
         )
         told[line.position] = line if first is None else _with_text(first, text)
+    for position, repeated in list(told.items()):
+        # Considered anew and waiting for the same: the line before says for what.
+        if repeated.text == PENDED and any(line.position < position for line in reasons):
+            del told[position]
     spans = _spans(
         reading,
         "SELECT state, from_us, to_us FROM job_states WHERE job_id = ? ORDER BY from_position",
         job_id,
     )
     return teller.story("job", job_id, [*told.values(), *teller.refusals(job_id)], spans)
+
+
+def _bounds_of_array(teller: Teller, job_id: str, *, is_private: bool) -> list[Line]:
+    """
+    Return a line for each time that an element's array got another bound of started elements: that
+    stands in the stream of one of them.
+    """
+    number, index = split_job_id(job_id)
+    if not index:
+        return []
+    found = teller.reading.rows(
+        "SELECT position FROM changes WHERE kind = 'job' AND name > ? AND name < ? AND field = ?",
+        (f"{number}[", f"{number}\\", STARTED_MAX),
+    )
+    told = partial(teller.line, is_private=is_private)
+    return teller.at((row["position"] for row in found), told)
 
 
 def _own_streams(job_id: str) -> tuple[str, ...]:
@@ -282,7 +307,9 @@ def _array_story(teller: Teller, number: str) -> Story:
     """
     reading, numbered = teller.reading, (int(number),)
     owner = reading.value("SELECT user FROM arrays WHERE number = ?", numbered)
-    lines = teller.stream_lines(job_stream(number), is_private=not teller.viewer.may_see(owner))
+    is_private = not teller.viewer.may_see(owner)
+    lines = teller.stream_lines(job_stream(number), is_private=is_private)
+    lines += _asked_of_elements(teller, number, is_private=is_private)
     rows = reading.rows(
         "SELECT s.job_id, s.state, s.from_us, s.to_us FROM jobs j JOIN job_states s USING (job_id) "
         "WHERE j.number = ? ORDER BY j.job_key, s.from_position",
@@ -301,10 +328,36 @@ def _array_story(teller: Teller, number: str) -> Story:
     return replace(told, in_state_us=totals, elements=tuple(elements))
 
 
-def _with_text(line: Line, text: str) -> Line:
-    return Line(
-        line.position, line.time_us, line.actor, line.cause, line.type_code, text, line.changes
+def _asked_of_elements(teller: Teller, number: str, *, is_private: bool) -> list[Line]:
+    """
+    Return a line for each command about elements of an array, however many of them it was about.
+    """
+    first, end = f"{job_stream_of(int(number))}[", f"{job_stream_of(int(number))}\\"
+    rows = teller.reading.rows(
+        "SELECT * FROM events WHERE stream > ? AND stream < ? AND position BETWEEN ? AND ? "
+        "AND actor <> '' ORDER BY position",
+        (first, end, teller.period.first, teller.period.last),
     )
+    asked: dict[tuple[object, ...], list[tuple[str, Line]]] = {}
+    for row in rows:
+        if row["type"] in COMMANDS:
+            line = teller.line(row, is_private=is_private)
+            alike = (line.time_us, line.actor, line.cause, line.text, line.changes)
+            asked.setdefault(alike, []).append((job_of_stream(row["stream"]), line))
+    return [_of_elements(alike) for alike in asked.values()]
+
+
+def _of_elements(alike: list[tuple[str, Line]]) -> Line:
+    first, line = alike[0]
+    if len(alike) == 1 and [field for field, _, _ in line.changes] == [STARTED_MAX]:
+        # It stands in the stream of one element, and is about all.
+        return line
+    elements = first if len(alike) == 1 else f"{len(alike)} elements from {first} on"
+    return _with_text(line, f"{elements}: {line.text}")
+
+
+def _with_text(line: Line, text: str) -> Line:
+    return replace(line, text=text)
 
 
 def _reason_lines(teller: Teller, job_id: str) -> list[Line]:
@@ -349,7 +402,7 @@ def _elsewhere(teller: Teller, job_id: str) -> list[Line]:
             return None
         line = teller.line(row)
         host = row["stream"].partition(":")[2]
-        return _with_text(Line(*_without_changes(line)), f"host {host}: {line.text}")
+        return replace(line, text=f"host {host}: {line.text}", changes=())
 
     reading = teller.reading
     positions = [
@@ -361,10 +414,6 @@ def _elsewhere(teller: Teller, job_id: str) -> list[Line]:
         )
     ]
     return teller.at(positions, told)
-
-
-def _without_changes(line: Line) -> tuple[Any, ...]:
-    return line.position, line.time_us, line.actor, line.cause, line.type_code, line.text
 
 
 # ------------------------------------------------------------------------------------------- hosts

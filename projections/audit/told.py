@@ -21,6 +21,7 @@ class Line:
         type_code: Which kind of event it is.
         text: What happened, in words.
         changes: Field, old and new value (JSON texts or None) of each thing it changed.
+        is_new: Whether all of what it changed wasn't there before: it defined something.
     """
 
     position: int
@@ -30,6 +31,7 @@ class Line:
     type_code: str
     text: str
     changes: tuple[tuple[str, str | None, str | None], ...] = ()
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)

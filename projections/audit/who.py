@@ -5,10 +5,12 @@ Who did what: commands, also refused and denied ones, with what they changed, ol
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from domain.definition_texts import NONE, show_amount, show_value
+from domain.definitions import AMOUNTS, usual_values
+from domain.fairshare import ShareNode
 from domain.limits import LimitAmount
 from domain.thresholds import LoadThreshold
 from domain.windows import Window
@@ -22,6 +24,8 @@ from projections.audit.wording import amount_words
 LISTED_NAME = {"name", "preference", "is_first", "is_excluded"}
 RESOURCES = "resources."
 LIST_ENDINGS = (".entries", ".names", ".windows")
+SCOPE_NAMES = ".names.entries"
+IS_EACH = ".is_each"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,7 @@ def commands(reading: Reading, question: Question, viewer: Viewer = EVERYTHING) 
     rows = reading.rows(
         f"SELECT * FROM commands {where} ORDER BY position DESC LIMIT ?", (*values, question.limit)
     )
-    return [
-        _as_seen(row, viewer) | {"changes": _changes(reading, row, viewer)}
-        for row in reversed(rows)
-    ]
+    return [_as_seen(row, viewer) | _changes(reading, row, viewer) for row in reversed(rows)]
 
 
 def _as_seen(row: Row, viewer: Viewer) -> Row:
@@ -96,17 +97,21 @@ def _conditions(question: Question) -> tuple[list[str], list[object]]:
     return conditions, [value for _, value in chosen]
 
 
-def _changes(reading: Reading, command: Row, viewer: Viewer) -> list[dict[str, object]]:
+def _changes(reading: Reading, command: Row, viewer: Viewer) -> Row:
+    """
+    Return what a command changed, and whether none of it was there before.
+    """
     rows = reading.rows(
         "SELECT field, old, new FROM changes WHERE position = ? ORDER BY field",
         (command["position"],),
     )
     is_private = not viewer.is_privileged and _is_others(reading, command, viewer)
-    return [
+    changes = [
         {"field": row["field"], "old": _value(row["old"]), "new": _value(row["new"])}
         for row in rows
         if is_shown(row["field"], is_private=is_private)
     ]
+    return {"changes": changes, "is_new": all(row["old"] is None for row in rows)}
 
 
 def _is_others(reading: Reading, command: Row, viewer: Viewer) -> bool:
@@ -121,7 +126,7 @@ def _value(text: str | None) -> object:
 
 
 def told_changes(
-    changes: Iterable[Mapping[str, object]], kind: str, *, is_removal: bool = False
+    changes: Iterable[Mapping[str, object]], kind: str, *, is_new: bool, is_removal: bool = False
 ) -> list[str]:
     """
     Return changes in words, those that tell people something: neither the empty fields of what is
@@ -130,13 +135,59 @@ def told_changes(
     Args:
         changes: Of one event: field, old and new, as JSON values.
         kind: Of what they are.
+        is_new: Whether none of it was there before.
         is_removal: Whether the thing is gone.
     """
     if is_removal:
         return []
-    told = [one for one in changes if _tells(one, kind)]
-    is_new = kind != JOB and all(one["old"] is None for one in told)
-    return [change_words(one, kind, is_new=is_new) for one in told]
+    usual = usual_values(kind) if is_new else {}
+    plain = _amounts_apart(_scopes_joined(changes), kind)
+    told = [one for one in plain if _tells(one, kind, usual)]
+    return [change_words(one, kind, is_new=is_new and kind != JOB) for one in told]
+
+
+def _scopes_joined(changes: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """
+    Return changes with whom a limit is for, which is names and whether for each of them, as one.
+    """
+    by_field = {str(one["field"]): one for one in changes}
+    for field in [field for field in by_field if field.endswith(SCOPE_NAMES)]:
+        scope = field.removesuffix(SCOPE_NAMES)
+        each = by_field.pop(scope + IS_EACH, None)
+        if each is not None:
+            shown: dict[str, object] = {"field": field}
+            for side in ("old", "new"):
+                names = by_field[field][side]
+                shown[side] = None if names is None else _each(each[side]) + _shown(field, names)
+            by_field[field] = shown
+    return list(by_field.values())
+
+
+def _each(is_each: object) -> str:
+    return "each " if is_each else ""
+
+
+def _amounts_apart(
+    changes: Iterable[Mapping[str, object]], kind: str
+) -> Iterator[Mapping[str, object]]:
+    """
+    Yield changes with each resource's amount by itself, as it is said.
+    """
+    for one in changes:
+        if one["field"] != AMOUNTS.get(kind):
+            yield one
+            continue
+        old, new = _by_resource(one["old"]), _by_resource(one["new"])
+        for resource in dict.fromkeys((*old, *new)):
+            was, becomes = old.get(resource), new.get(resource)
+            if was != becomes:
+                yield {"field": resource, "old": was, "new": becomes}
+
+
+def _by_resource(amounts: object) -> dict[str, str]:
+    entries = amounts if isinstance(amounts, list) else []
+    found = [LimitAmount.model_validate_json(json.dumps(entry)) for entry in entries]
+    return {one.resource: show_amount(one) for one in found}
 
 
 def is_removal(command: str) -> bool:
@@ -146,10 +197,10 @@ def is_removal(command: str) -> bool:
     return command.startswith("remove ") or command.endswith(".removed")
 
 
-def _tells(change: Mapping[str, object], kind: str) -> bool:
-    if is_made(str(change["field"]), kind):
+def _tells(change: Mapping[str, object], kind: str, usual: Mapping[str, object]) -> bool:
+    field, new = str(change["field"]), change["new"]
+    if is_made(field, kind) or (field in usual and usual[field] == new):
         return False
-    new = change["new"]
     # 0 says something, though it equals False.
     return change["old"] is not None or not (new is False or new in (None, "", [], {}))
 
@@ -200,7 +251,7 @@ def _part(entry: object) -> str | None:
     if entry.keys() == LimitAmount.model_fields.keys():
         amount = LimitAmount.model_validate_json(json.dumps(entry))
         return f"{amount.resource}={show_amount(amount)}"
-    for model in (LoadThreshold, Window):
+    for model in (LoadThreshold, Window, ShareNode):
         if entry.keys() == model.model_fields.keys():
             return show_value("", (model.model_validate_json(json.dumps(entry)),))
     return None

@@ -185,6 +185,7 @@ def _said(why: str) -> str:
 STILL_WANTED = ", still to start on the hosts that an operator named"
 
 DEFINED = "defined"
+PENDED = "waits"
 
 # One line an event type; whatever is new in the vocabulary shows with its fields until it has one.
 _WORDS: dict[type[Event], Callable[[Any], str]] = {
@@ -200,7 +201,7 @@ _WORDS: dict[type[Event], Callable[[Any], str]] = {
     jobs.JobStarted: _started,
     jobs.JobCouldNotStart: lambda e: f"attempt {e.attempt} could not start{_said(e.why)}",
     jobs.JobFinished: _finished,
-    jobs.JobPended: lambda e: f"waits, reason set {e.reason_set}",
+    jobs.JobPended: lambda _: PENDED,
     jobs.JobKillOrdered: lambda e: (
         f"worker {e.worker} ordered to end attempt {e.attempt} (order {e.order_number})"
         f"{_why(e.why)}"

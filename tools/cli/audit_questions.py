@@ -109,7 +109,9 @@ def _show_commands(found: list[dict[str, Any]]) -> None:
     for one in found:
         about = " ".join(filter(None, (one["object_kind"], one["object"])))
         gone = is_removal(one["command"])
-        told = "; ".join(told_changes(one["changes"], one["object_kind"], is_removal=gone))
+        told = "; ".join(
+            told_changes(one["changes"], one["object_kind"], is_new=one["is_new"], is_removal=gone)
+        )
         if one["outcome"] != "done":
             kind = "job" if one["command"].endswith(" job") else ""
             told = f"{field_words(one['field'], kind)} {one['rule']}".strip() + (

@@ -134,8 +134,8 @@ def _show_line(line: Json, wide: int, kind: str) -> None:
     by = f" by {line['actor']}" if line["actor"] else ""
     number = f"{'#' + str(line['position']):>{wide}}"
     say_hanging(f"{number}  {moment(line['time_us'])}{by}: {line['text']}", wide + 2)
-    gone = is_removal(line["type_code"])
-    for words in told_changes(line["changes"], kind, is_removal=gone):
+    gone, is_new = is_removal(line["type_code"]), line.get("is_new", False)
+    for words in told_changes(line["changes"], kind, is_new=is_new, is_removal=gone):
         say_hanging(f"{'':{wide}}    {words}", wide + 4)
 
 

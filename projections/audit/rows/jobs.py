@@ -118,7 +118,7 @@ class JobRow:
     preempted_for: Annotated[str, "Job that it is suspended for; empty when for none"] = ""
 
 
-@table("arrays", key="number", grows=True)
+@table("arrays", key="number")
 class ArrayRow(NamedTuple):
     """
     One job array; its elements are in jobs, one row each.
@@ -131,7 +131,7 @@ class ArrayRow(NamedTuple):
     name: Annotated[str, "Its name"]
     indices: Annotated[str, "Its indices, as written"]
     size: Annotated[int, "How many elements it has"]
-    started_max: Annotated[int | None, "So many at a time, as submitted; NULL without a bound"]
+    started_max: Annotated[int | None, "So many at a time, as it is now; NULL without a bound"]
 
 
 @table(

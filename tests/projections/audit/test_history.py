@@ -15,6 +15,8 @@ from domain.events.jobs import (
     JobHeld,
     JobHoldLifted,
     JobKillOrdered,
+    JobKillRequested,
+    JobModified,
     JobStarted,
     JobSubmitted,
 )
@@ -224,3 +226,50 @@ def test_an_array_is_told_as_a_whole_with_its_elements(tmp_path: Path) -> None:
     assert ["job.submitted", "job.dispatched"] == [line.type_code for line in element.lines]
     assert element.lines[0] == whole.lines[0]
     assert "host" not in element.lines[0].text
+
+
+def test_a_job_that_waits_for_the_same_as_before_is_told_once(tmp_path: Path) -> None:
+    """
+    Considered anew it joins the same reason set again: its number says nothing to people.
+    """
+    log = a_cluster()
+    job = log.job(1)
+    log.session(("reasons", short_of_slots()), (job, pended()))
+    log.session(("reasons", short_of_memory()), (job, pended()))
+    with made(tmp_path / "b.db", log.envelopes) as reading:
+        whole = [line.text for line in story(reading, "1").lines]
+        late = story(reading, "1", from_us=log.now_us)
+
+    assert ["waits: not enough slots: 2 hosts", "waits: not enough mem: 1 host"] == whole[1:]
+    assert ["waits: not enough mem: 1 host"] == [line.text for line in late.lines]
+
+
+def test_an_arrays_commands_are_told_once_and_its_bound_to_each_element(tmp_path: Path) -> None:
+    """
+    What was asked of all elements stands in the stream of each, their bound in that of one.
+    """
+    log = a_cluster()
+    ranges = (IndexRange(start=1, end=3),)
+    spec = JobSpec(user="ann", queue="normal", array=ArraySpec(ranges=ranges, started_max=2))
+    bound = ArraySpec(ranges=ranges, started_max=1)
+    streams = [f"job:0000000001[00000{index}]" for index in (1, 2, 3)]
+    log.add("job:0000000001", JobSubmitted(spec=spec), "ann")
+    log.add(streams[0], JobModified(spec=spec.model_copy(update={"array": bound})), "ann")
+    for number, stream in enumerate(streams):
+        log.add(stream, JobKillRequested(), "ann", ends_step=number == 2, after_s=number == 0)
+    log.add(streams[1], JobHeld(), "eve")
+    with made(tmp_path / "b.db", log.envelopes) as reading:
+        whole, element = story(reading, "1"), story(reading, "1[3]")
+        bounds = list(reading.table("SELECT started_max FROM arrays")[1])
+
+    told = [(line.actor, line.text, line.changes) for line in whole.lines[1:]]
+    modified = ("ann", "modified", (("array.started_max", "2", "1"),))
+    assert [
+        modified,
+        ("ann", "3 elements from 1[1] on: asked to end", ()),
+        ("eve", "1[2]: held", ()),
+    ] == told
+    assert [modified, ("ann", "asked to end", ())] == [
+        (line.actor, line.text, line.changes) for line in element.lines[1:]
+    ]
+    assert [(1,)] == bounds

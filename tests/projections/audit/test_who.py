@@ -15,6 +15,7 @@ from domain.events.projects import ProjectDefined
 from domain.events.queues import QueueClosed, QueueDefined
 from domain.events.refusals import AccessDenied, CommandRefused, ReportIgnored
 from domain.events.workers import WorkerClosed
+from domain.fairshare import Fairshare, parse_shares
 from domain.groups import GroupSpec
 from domain.jobs import ExitRules, JobLimits, JobSpec, Program
 from domain.limits import Basis, LimitAmount
@@ -25,9 +26,13 @@ from domain.thresholds import parse_thresholds
 from domain.windows import parse_windows
 from projections.audit import fields
 from projections.audit.reading import Reading
+from projections.audit.schema import tables
 from projections.audit.who import Question, change_words, commands, is_removal, told_changes
 from tests.projections.audit.logs import a_cluster
 from tests.projections.audit.making import made
+
+SLOTS_8 = {"resource": "slots", "milli": 8000, "basis": "absolute"}
+JOBS_2 = {"resource": "jobs", "milli": 2000, "basis": "absolute"}
 
 
 @pytest.fixture
@@ -124,6 +129,13 @@ def test_a_command_comes_with_what_it_changed(reading: Reading) -> None:
         (GroupSpec(members=("ann", "ben")), "members = ann ben"),
         (GroupSpec(members=("ann",), slots_max=3), "slots_max = 3"),
         (QueueSpec(priority=1, slot_reserve_us=5_400_000_000), "slot_reserve_us = 1h30m"),
+        (
+            QueueSpec(
+                priority=1,
+                fairshare=Fairshare(shares=tuple(parse_shares("ann=10 staff=5(bob=1 eve=2)"))),
+            ),
+            "fairshare.shares = ann=10 staff=5(bob=1 eve=2)",
+        ),
         (QueueSpec(priority=1, exits=ExitRules(success=(1, 2))), "exits.success = 1 2"),
         (
             QueueSpec(priority=1, thresholds=parse_thresholds("mem=2GB/500MB r1m=4")),
@@ -165,31 +177,64 @@ def test_a_definition_is_told_as_it_was_written(tmp_path: Path, spec: Value, wor
 
 
 @pytest.mark.parametrize(
-    ("kind", "changes", "words"),
+    ("kind", "changes", "is_new", "words"),
     [
-        ("job", [("run_limit_us", None, 5_400_000_000)], ["run limit (-W): none -> 1h30m"]),
-        ("job", [("resreq", [], ["rusage[mem=5]"])], ["requirement (-R): none -> rusage[mem=5]"]),
-        ("job", [("needs", [], [{"resource": "mem"}]), ("requirement.x", 1, 2)], []),
-        ("queue", [("hosts", None, "h1")], ["hosts = h1"]),
-        ("queue", [("hosts", None, "h1"), ("priority", 30, 40)],
+        ("job", [("run_limit_us", None, 5_400_000_000)], False, ["run limit (-W): none -> 1h30m"]),
+        ("job", [("resreq", [], ["rusage[mem=5]"])], False,
+         ["requirement (-R): none -> rusage[mem=5]"]),
+        ("job", [("needs", [], [{"resource": "mem"}]), ("requirement.x", 1, 2)], False, []),
+        ("job", [("dependency", "", "done(1)")], False, ["dependency (-w): none -> done(1)"]),
+        ("queue", [("hosts", None, "h1")], True, ["hosts = h1"]),
+        ("queue", [("hosts", None, "h1")], False, ["hosts: none -> h1"]),
+        ("queue", [("hosts", None, "h1"), ("priority", 30, 40)], False,
          ["hosts: none -> h1", "priority: 30 -> 40"]),
-        ("queue", [("run_limit_max_us", 90, None)], ["run_limit_max_us: 90us -> none"]),
-        ("queue", [("picker", None, ""), ("is_backfill", None, False)], []),
-        ("queue", [("limits.jobs", None, 0)], ["limits.jobs = 0"]),
-        ("worker", [("resources.mem", None, 2_097_152_000), ("resources.gpu", None, 500)],
+        ("queue", [("run_limit_max_us", 90, None)], False, ["run_limit_max_us: 90us -> none"]),
+        ("queue", [("picker", None, ""), ("is_backfill", None, False)], True, []),
+        ("queue", [("nice", None, 0), ("on_load", None, "suspend")], True, []),
+        ("queue", [("nice", 5, 0)], False, ["nice: 5 -> 0"]),
+        ("queue", [("limits.jobs", None, 0)], True, ["limits.jobs = 0"]),
+        ("queue", [("resreq", [], ["a"]), ("requirement.x", None, 2)], False,
+         ["resreq: none -> a"]),
+        ("queue", [("fairshare.history_us", None, 18_000_000_000),
+                   ("fairshare.cpu_time_factor_milli", None, 5)], True,
+         ["fairshare.cpu_time_factor_milli = 5"]),
+        ("limit", [("amounts", [SLOTS_8], [SLOTS_8, JOBS_2])], False, ["jobs: none -> 2"]),
+        ("limit", [("amounts", None, [SLOTS_8, JOBS_2])], True, ["slots = 8", "jobs = 2"]),
+        ("limit", [("users.is_each", None, True), ("users.names.entries", None, ["ann"])], True,
+         ["users = each ann"]),
+        ("limit", [("users.is_each", True, False), ("users.names.entries", ["ann"], ["eve"])],
+         False, ["users: each ann -> eve"]),
+        ("worker", [("resources.mem", None, 2_097_152_000), ("resources.gpu", None, 500)], True,
          ["resources.mem = 2GB", "resources.gpu = 0.5"]),
     ],
 )  # fmt: skip
 def test_changes_are_told_in_the_words_that_make_them(
-    kind: str, changes: list[tuple[str, object, object]], words: list[str]
+    kind: str, changes: list[tuple[str, object, object]], words: list[str], *, is_new: bool
 ) -> None:
     """
-    Options of jobs, fields of definitions; what is worked out from others isn't told.
+    Options of jobs, fields of definitions; what is worked out from others isn't told, nor of what
+    is new what holds when nobody says it.
     """
     told = [dict(zip(("field", "old", "new"), one, strict=True)) for one in changes]
 
-    assert words == told_changes(told, kind)
-    assert [] == told_changes(told, kind, is_removal=is_removal(f"remove {kind}"))
+    assert words == told_changes(told, kind, is_new=is_new)
+    assert [] == told_changes(told, kind, is_new=False, is_removal=is_removal(f"remove {kind}"))
+
+
+def test_a_field_that_was_empty_is_told_with_its_old_value(tmp_path: Path) -> None:
+    """
+    What is new has no old value; what had none is changed, from none to what it has.
+    """
+    log = a_cluster()
+    log.add("queue:x", QueueDefined(spec=QueueSpec(priority=1)), "zoe")
+    log.add("queue:x", QueueDefined(spec=QueueSpec(priority=1, tasks_max=4)), "zoe")
+
+    with made(tmp_path / "b.db", log.envelopes) as opened:
+        found = commands(opened, Question(user="zoe"))
+
+    assert [["priority = 1"], ["tasks_max: none -> 4"]] == [
+        told_changes(one["changes"], "queue", is_new=one["is_new"]) for one in found
+    ]
 
 
 def test_what_people_call_a_field_is_said_of_fields_that_there_are() -> None:
@@ -198,9 +243,13 @@ def test_what_people_call_a_field_is_said_of_fields_that_there_are() -> None:
     """
     limits = {f"limits.{name}" for name in JobLimits.model_fields}
     outputs = {f"program.{name}" for name in Program.model_fields}
-    known = {*JobSpec.model_fields, *limits, *outputs, "array.started_max", "job_id"}
+    exits = {f"exits.{name}" for name in ExitRules.model_fields}
+    columns = {column.name for column in tables()["jobs"].columns}
+    asked = {"array.started_max", "started_max", "job_id"}
 
-    assert set() == set(fields._WORDS) - known
+    assert set() == {*fields._WORDS, *fields._MADE} - {
+        *JobSpec.model_fields, *limits, *outputs, *exits, *columns, *asked
+    }  # fmt: skip
     assert limits <= set(fields._WORDS)
 
 

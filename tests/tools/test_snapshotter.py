@@ -195,15 +195,16 @@ def maker(cluster: Cluster) -> psutil.Process:
     """
     assert cluster.process is not None
     scheduler = psutil.Process(cluster.process.pid)
+    return until(lambda: stopped_maker(scheduler), "a snapshot is being made")
 
-    def found() -> psutil.Process | None:
-        for one in scheduler.children():
+
+def stopped_maker(parent: psutil.Process) -> psutil.Process | None:
+    for one in parent.children():
+        with suppress(psutil.ZombieProcess):
             if "tools.daemon.snapshot_process" in one.cmdline():
                 one.suspend()
                 return one
-        return None
-
-    return until(found, "a snapshot is being made")
+    return None
 
 
 def asked(cluster: Cluster) -> tuple[int, dict[str, Any]]:
@@ -217,12 +218,12 @@ def asked(cluster: Cluster) -> tuple[int, dict[str, Any]]:
         other.close()
 
 
-def told_of(cluster: Cluster) -> list[dict[str, Any]]:
+def told_of(cluster: Cluster, what: str = "snapshot") -> list[dict[str, Any]]:
     """
-    Return what the journal tells of snapshots that were made.
+    Return what the journal tells of snapshots that were made, or that weren't.
     """
     lines = (cluster.directory / "scheduler.log").read_text().splitlines()
-    return [told for told in map(json.loads, lines) if told["what"] == "snapshot"]
+    return [told for told in map(json.loads, lines) if told["what"] == what]
 
 
 def snapshots_of(cluster: Cluster) -> list[Path]:

@@ -6,22 +6,27 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
-from domain.errors import Corrupt
+from domain.errors import Corrupt, XceError
+from domain.units import show_duration
 from store.log import EventLog
 from store.snapshot_files import read_header
 from store.snapshots import Entry, entries_of
 from store.verify import VerifyReport, verify
+from tools.cli.client import Client
 from tools.cli.groups import Commands
 from tools.cli.log_files import COMMANDS
-from tools.cli.log_places import snapshot_directory
+from tools.cli.log_places import serving_cluster, snapshot_directory
 from tools.cli.log_snapshots import COMMANDS as SNAPSHOT_COMMANDS
 from tools.cli.options import json_option
 from tools.cli.output import counted, say_json, table
 
 CORRUPT = 4
+# What a scheduler tells of its snapshots is an addition: nobody waits long for it.
+LIVE_S = 5.0
 LOG = click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
 
 
@@ -160,10 +165,13 @@ They may all be removed: the log alone gives the same state, only later.
 def snapshot_list(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's way
     """
     List the snapshots of a log.
+
+    Of a running scheduler it also says which one is being made, and why the last one wasn't.
     """
     rows = [_snapshot_row(entry) for entry in entries_of(snapshot_directory(log))]
+    live = _live(log)
     if as_json:
-        say_json({"snapshots": rows})
+        say_json({"snapshots": rows} | live)
         return
     if rows:
         heads = ("POSITION", "TIME", "SCHEMA", "BYTES", "PINNED")
@@ -174,6 +182,26 @@ def snapshot_list(log: Path, as_json: bool) -> None:  # noqa: FBT001 - click's w
         ]  # fmt: skip
         table(heads, told, numbers="POSITION BYTES")
     click.echo(f"{counted(len(rows), 'snapshot')}.")
+    if making := live.get("making"):
+        click.echo(f"One is being made, of position {making['position']}; it may take "
+                   f"{show_duration(round(live['limit_s'] * 1e6))}.")  # fmt: skip
+    if "problem" in (last := live.get("last") or {}):
+        click.echo(f"The last one, of position {last['position']}, wasn't made: {last['problem']}")
+
+
+def _live(log: Path) -> dict[str, Any]:
+    """
+    Return what the scheduler of a log tells of its snapshots, nothing where none answers.
+    """
+    cluster = serving_cluster(log)
+    if cluster is None:
+        return {}
+    try:
+        with Client(cluster, answer_s=LIVE_S) as client:
+            found: dict[str, Any] = client.get("/v1/status")["snapshots"]
+            return found
+    except XceError:
+        return {}
 
 
 def _shown(text: object) -> str:

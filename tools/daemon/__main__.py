@@ -25,9 +25,12 @@ def main() -> int:
         "--snapshot-every", type=int, default=DaemonSettings().snapshot_every_events
     )
     parser.add_argument("--silent-after-s", type=float, default=DaemonSettings().silent_after_s)
+    parser.add_argument("--snapshot-limit-s", type=float, default=DaemonSettings().snapshot_limit_s)
     asked = parser.parse_args()
     settings = DaemonSettings(
-        silent_after_s=asked.silent_after_s, snapshot_every_events=asked.snapshot_every
+        silent_after_s=asked.silent_after_s,
+        snapshot_every_events=asked.snapshot_every,
+        snapshot_limit_s=asked.snapshot_limit_s,
     )
     try:
         return run_scheduler(

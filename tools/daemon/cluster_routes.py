@@ -109,6 +109,7 @@ async def status(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa:
         "started_us": api.started_us,
         "log_id": api.log.log_id,
         "room": room_view(api.log.space()),
+        "snapshots": api.snapshotter.status(),
     }
     return await api.engine.ask(Read(lambda engine: {**fixed, **views.status(engine.core.state)}))
 
@@ -121,8 +122,7 @@ async def take_snapshot(api: Api, http: HttpRequest, caller: Caller) -> Reply:  
     if reply.status != 200:
         return reply
     told = from_json(reply.body)
-    loop, snapshotter = asyncio.get_running_loop(), api.snapshotter
-    path = await loop.run_in_executor(snapshotter.waiting, snapshotter.make, told["position"])
+    path = await asyncio.wrap_future(api.snapshotter.asked(told["position"]))
     return Reply(200, to_json({**told, "file": str(path)}))
 
 

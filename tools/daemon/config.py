@@ -24,6 +24,8 @@ class DaemonSettings:
     Args:
         cluster_name: What a new cluster is called.
         snapshot_every_events: How often a new cluster takes snapshots.
+        snapshot_limit_s: A snapshot that isn't made in this time, nor in ten times that of the one
+            before it, is given up.
         silent_after_s: A worker that said nothing for so long is unreachable.
         batch_max: So many requests at most share one commit.
         body_bytes_max: A larger request is refused.
@@ -32,6 +34,7 @@ class DaemonSettings:
 
     cluster_name: str = "xce"
     snapshot_every_events: int = 100_000
+    snapshot_limit_s: float = 600.0
     silent_after_s: float = 60.0
     batch_max: int = 512
     body_bytes_max: int = 2 << 20

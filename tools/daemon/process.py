@@ -171,7 +171,7 @@ class _Scheduler:
         self._begin()
         self._recorder = Recorder(files.log, journal)
         self._engine.after_commit = self._recorder.after_commit
-        self._snapshotter = Snapshotter(files, journal)
+        self._snapshotter = Snapshotter(files, journal, settings.snapshot_limit_s)
         self._engine.begin_snapshot = self._snapshotter.begin
         self._api = Api(
             self._engine,

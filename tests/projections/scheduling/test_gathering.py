@@ -144,3 +144,25 @@ def test_what_a_job_gives_back_the_next_like_it_gathers(picker: str, *, plain: b
     assert set(scenario.state.gatherers) == {scenario.job("WIDE").stream}
     scenario.core = Core.restore(scenario.core.snapshot(), scenario.core.plugins, plain=plain)
     assert [] == scenario.session()
+
+
+def test_a_job_whose_turn_has_passed_asks_as_its_like_again(scenario: Scenario) -> None:
+    """
+    Else it would ask otherwise than in a core that was restored, share no proof with its like, and
+    have reasons of its own written down.
+    """
+    scenario.jobs("BIG tasks=4 queue=par", "J tasks=2")
+    scenario.session()
+    scenario.pass_time(300)
+    assert "J dispatched: h1*2" in scenario.session(), "nothing is left to be gathered"
+    scenario.jobs("WIDE tasks=4 queue=par")
+
+    def request(name: str) -> str:
+        return scenario.state.request_of(scenario.job(name)).fingerprint
+
+    has_own = request("BIG") != request("WIDE")
+    scenario.pass_time(1)
+    scenario.session()
+
+    assert has_own
+    assert request("WIDE") == request("BIG")

@@ -73,12 +73,21 @@ NOT_TAKEN_KEPT: Final = 20
 @dataclass(frozen=True, slots=True)
 class NotTaken:
     """
-    Name an input that no longer fits, or that was told to be left out; position 0 for an added one.
+    Name an input that no longer fits, or that was told to be left out.
+
+    Args:
+        position: Of its event; 0 for an added command.
+        what: Its type code, or the class of the command.
+        why: Why it isn't in the branch.
+        kind: What kind of entity it is about, "" for an added command.
+        name: Which one.
     """
 
     position: int
     what: str
     why: str
+    kind: str = ""
+    name: str = ""
 
 
 @final
@@ -136,7 +145,7 @@ class Inputs:
             else:
                 self._engine.accept(added.command, actor=added.actor, now_us=now_us)
         except (Refused, Conflict) as error:
-            self.not_taken_because(0, type(added.command).__name__, error.text())
+            self._note(NotTaken(0, type(added.command).__name__, error.text()))
 
     def _submit(
         self, stream: str, command: SubmitJob, actor: str, cause: str, now_us: int
@@ -155,7 +164,7 @@ class Inputs:
         """
         last = step[-1]
         if any(one.position in self._changes.dropped for one in step):
-            self.not_taken_because(last.position, last.event.TYPE_CODE, "it was to be dropped")
+            self._leave_out(last, "it was to be dropped")
             return
         if isinstance(last.event, JOB_REPORTS):
             self._reach_again(step, now_us)
@@ -164,7 +173,7 @@ class Inputs:
         try:
             self._take_input(step, now_us)
         except (Refused, Conflict) as error:
-            self.not_taken_because(last.position, last.event.TYPE_CODE, error.text())
+            self._leave_out(last, error.text())
 
     def _take_input(self, step: list[Envelope], now_us: int) -> None:
         last = step[-1]
@@ -187,7 +196,7 @@ class Inputs:
         """
         found = self._core.handle(command, actor=last.actor, now_us=now_us)
         if found and isinstance(found[-1][1], refusals.ReportIgnored):
-            self.not_taken_because(last.position, last.event.TYPE_CODE, found[-1][1].why)
+            self._leave_out(last, found[-1][1].why)
         elif found:
             self._engine.take(found, actor=last.actor, cause=last.cause, now_us=now_us)
 
@@ -249,13 +258,17 @@ class Inputs:
             worker=name, incarnation=worker.incarnation, silent_us=envelope.event.silent_us
         )
 
-    def not_taken_because(self, position: int, what: str, why: str) -> None:
+    def _leave_out(self, last: Envelope, why: str) -> None:
         """
-        Note that an input wasn't taken.
+        Note that a recorded input wasn't taken.
         """
+        kind, name = entity_of_stream(last.stream)
+        self._note(NotTaken(last.position, last.event.TYPE_CODE, why, kind, name))
+
+    def _note(self, one: NotTaken) -> None:
         self.not_taken_count += 1
         if len(self.not_taken) < NOT_TAKEN_KEPT:
-            self.not_taken.append(NotTaken(position, what, why))
+            self.not_taken.append(one)
 
 
 def command_of(envelope: Envelope) -> Any:

@@ -15,6 +15,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -290,7 +291,8 @@ def import_log(source: Path, directory: Path) -> RecordingHeader:
                     "must be the export of a whole log; this is a recording or a part of one, from "
                     f"position {header.first_position}"
                 )
-                hint = f"It replays as it is: xce replay verify {source}; xce simulate {source}."
+                typed = shlex.quote(str(source))
+                hint = f"It replays as it is: xce replay verify {typed}; xce simulate {typed}."
                 raise Refused("file", rule, str(source), hint)
             _build(file, header, building)
         _put_in_place(building, directory)

@@ -1,15 +1,17 @@
 """
-What is advised where no scheduler answers.
+What is advised where no scheduler answers, and once one does.
 """
 
 from __future__ import annotations
+
+import subprocess
 
 import pytest
 
 from store.embedded.marker import MARKER_FILE
 from store.embedded.preflight import DATA_FILE
 from tests.replay.conftest import SMALL
-from tools.cli import client, main
+from tools.cli import client, main, up
 
 
 def test_the_files_that_tell_a_log_are_those_of_the_store():
@@ -49,3 +51,23 @@ def test_who_asks_where_nothing_is_hears_how_to_start(tmp_path, capfd):
     assert 3 == main.run(["jobs", "--dir", str(tmp_path)])
 
     assert f"Start it: xce up --dir {tmp_path}; or name another" in capfd.readouterr().err
+
+
+def test_what_is_advised_can_be_pasted_whatever_the_directory_is_called(tmp_path, capfd):
+    """
+    A blank in a path would make two words of it, a quote none.
+    """
+    place = tmp_path / "ann's first cluster"
+    place.mkdir()
+    up._say_ready({"dir": str(place), "pid": 7})
+    line = capfd.readouterr().out.splitlines()[-1].partition(": ")[2].partition("; xce")[0]
+
+    pasted = subprocess.run(
+        ["/bin/sh", "-c", f'{line}; printf %s "$XCE_DIR"'],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    assert str(place) == pasted.stdout
+    assert 3 == main.run(["jobs", "--dir", str(place)])
+    told = capfd.readouterr().err.partition("Start it: xce up --dir ")[2].partition("; or")[0]
+    assert f"{place}\n" == subprocess.check_output(["/bin/sh", "-c", f"echo {told}"], text=True)

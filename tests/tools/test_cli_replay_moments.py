@@ -193,6 +193,29 @@ def test_branch_and_diff_say_what_they_mean(capfd, log, tmp_path):
     assert ["JOBS_A", "JOBS_B"] == told.splitlines()[0].split()[1:3]
 
 
+def test_branch_tells_what_is_left_out_after_its_result_in_words(capfd, log, tmp_path):
+    """
+    What an input was is said as it was asked for, and paths so that they can be pasted.
+    """
+    position = run_json(capfd, "bisect", log, "job(2) != none")["position"]
+    place = tmp_path / "a branch"
+    begin = ["replay", "branch", str(log), "--at", "5", "--log", str(place)]
+    options = ["--drop-event", str(position), "--set", "cluster.session_interval_us=500"]
+
+    assert 0 == main.run([*begin, *options])
+
+    told = capfd.readouterr()
+    assert told.out.endswith(f": xce replay diff {log} '{place}'\n")
+    assert told.err.splitlines() == [
+        "Left out of the branch: 1 input.",
+        f"  position {position}: submit job 2: it was to be dropped.",
+        (
+            "Note: cluster.session_interval_us: a number without a unit is in microseconds, so "
+            "this is 500us; say 90s, 30m, 1h30m or the like."
+        ),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [

@@ -7,6 +7,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shlex
 import socket
 import time
 from collections.abc import Callable
@@ -188,11 +189,12 @@ _SAID: dict[type[Exception], str] = {
 
 def _no_scheduler(directory: Path, error: Exception) -> NoScheduler:
     lost = f"connection lost: {error or type(error).__name__}"
-    hint = f"Start it: xce up --dir {directory}; or name another cluster with --dir or XCE_DIR."
+    where = shlex.quote(str(directory))
+    hint = f"Start it: xce up --dir {where}; or name another cluster with --dir or XCE_DIR."
     if _holds_log(directory):
         hint = (
             "This is the directory of a log, such as a simulation's, that no scheduler serves; ask "
-            f"the log itself: xce replay state {directory}, xce history JOB --dir {directory}."
+            f"the log itself: xce replay state {where}, xce history JOB --dir {where}."
         )
     return NoScheduler(
         "no scheduler answers",

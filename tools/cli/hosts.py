@@ -14,6 +14,7 @@ from tools.cli.client import Client, Json, segment
 from tools.cli.groups import ByName, meant
 from tools.cli.options import columns_option, dir_option, json_option, watch_option
 from tools.cli.output import (
+    as_typed,
     chosen,
     counted,
     note,
@@ -84,7 +85,8 @@ def _list(client: Client, columns: list[int], *, as_json: bool) -> None:
     if rows:
         table([HEADS[column] for column in columns], rows, numbers=NUMBERS, is_list=True)
     else:
-        note(f"No host has joined. Start one: xce worker --dir {client.directory}")
+        start = as_typed("xce", "worker", "--dir", client.directory)
+        note(f"No host has joined. Start one: {start}")
 
 
 @hosts.command(epilog="""

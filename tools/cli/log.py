@@ -22,7 +22,7 @@ from tools.cli.log_files import COMMANDS
 from tools.cli.log_places import serving_cluster, snapshot_directory
 from tools.cli.log_snapshots import COMMANDS as SNAPSHOT_COMMANDS
 from tools.cli.options import json_option
-from tools.cli.output import counted, say_json, table
+from tools.cli.output import as_typed, counted, say_json, table
 
 CORRUPT = 4
 # What a scheduler tells of its snapshots is an addition: nobody waits long for it.
@@ -148,7 +148,8 @@ def _show_report(report: VerifyReport, log: Path) -> None:
         click.echo("The log is good.")
         return
     found = counted(report.problem_count, "problem")
-    click.echo(f"{found} in {report.path}. To save what is good: xce log repair {log} NEW.")
+    repair = f"{as_typed('xce', 'log', 'repair', log)} NEW"
+    click.echo(f"{found} in {report.path}. To save what is good: {repair}.")
 
 
 @snapshot_group.command(

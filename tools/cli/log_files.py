@@ -24,7 +24,7 @@ from store.snapshots import SnapshotStore
 from store.transfer import RecordingHeader, export_log, import_log
 from tools.cli.log_places import snapshot_directory
 from tools.cli.options import examples, json_anyway_option, json_option
-from tools.cli.output import say_json
+from tools.cli.output import as_typed, say_json
 from tools.cli.replay_state import AT_HELP
 
 PATH = click.Path(path_type=Path)
@@ -274,7 +274,7 @@ def _check_recoverable(log: Path, opened: EventLog, upto: int) -> None:
             "--upto",
             "must not be behind the newest good snapshot: no scheduler could start again",
             upto,
-            f"First: xce snapshot make {log}. Or --force.",
+            f"First: xce snapshot make {as_typed(log)}. Or --force.",
         )
 
 

@@ -16,7 +16,7 @@ from store.snapshots import SnapshotStore
 from tools.cli.client import Client
 from tools.cli.log_places import serving_cluster, snapshot_directory
 from tools.cli.options import examples, json_option
-from tools.cli.output import counted, say_json
+from tools.cli.output import as_typed, counted, say_json
 
 CORRUPT = 4
 # A process of its own folds the log and gives way to the scheduler meanwhile.
@@ -148,7 +148,8 @@ def snapshot_pin(log: Path, position: int, *, off: bool, as_json: bool) -> int:
     changed = store.pin(position, is_pinned=not off)
     if not changed:
         rule = "must be that of a snapshot"
-        raise NotFound("POSITION", rule, position, hint=f"List them: xce snapshot list {log}.")
+        hint = f"List them: {as_typed('xce', 'snapshot', 'list', log)}."
+        raise NotFound("POSITION", rule, position, hint=hint)
     if as_json:
         files = [str(each) for each in changed]
         say_json({"position": position, "pinned": not off, "files": files})

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 import textwrap
 import time
@@ -65,6 +66,13 @@ def note(text: str) -> None:
     Print one line for people that is no part of the answer: to standard error.
     """
     click.echo(escape(text), err=True)
+
+
+def as_typed(*words: object) -> str:
+    """
+    Return a command as it can be pasted into a shell, whatever is in its words.
+    """
+    return shlex.join(map(str, words))
 
 
 def note_each(notices: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tools.cli.options import json_option
-from tools.cli.output import counted, note, note_each, say, say_json, show_duration, table
+from tools.cli.output import as_typed, counted, note, note_each, say, say_json, show_duration, table
 from tools.cli.replay_state import AT_HELP, bar, log_argument, progress_option
 
 if TYPE_CHECKING:
@@ -91,7 +91,6 @@ def branch(  # noqa: PLR0913 - options of one command
             dropped=frozenset(dropped),
             added=() if file is None else read_inputs(file),
         )
-        note_each(unit_notices(settings))
         until_us = None
         if until is not None:
             end = parse_moment("--until", until)
@@ -110,6 +109,7 @@ def branch(  # noqa: PLR0913 - options of one command
         say_json({**asdict(result), "changes": changes.texts(), "log": str(place)})
     else:
         _show(result, changes, log, place, asked=position)
+    note_each(unit_notices(settings))
 
 
 def _hosts(ladder: Ladder, position: int, texts: tuple[str, ...]) -> tuple[JoinWorker, ...]:
@@ -150,11 +150,26 @@ def _show(
     if result.run_time_unknown:
         say(f"{counted(result.run_time_unknown, 'run time')} not known from the log; "
             f"{result.without_end:,} of them without an estimate: those jobs don't end")
+    say(f"The log is in {place}: {as_typed('xce', 'replay', 'diff', log, place)}")
+    _note_left_out(result)
+
+
+def _note_left_out(result: BranchResult) -> None:
+    """
+    Tell which inputs aren't in a branch, in the words of the commands that made them.
+    """
+    from projections.audit.views import COMMANDS
+    from projections.audit.wording import command_words
+
+    if result.not_taken:
+        note(f"Left out of the branch: {counted(result.not_taken_count, 'input')}.")
     for one in result.not_taken:
-        note(f"xce: position {one.position}, {one.what}, is left out: {one.why}")
+        plain = one.what.replace(".", " ").replace("_", " ")
+        words = COMMANDS.get(one.what) or (plain if "." in one.what else command_words(one.what))
+        where = f"position {one.position}" if one.position else "added"
+        note(f"  {where}: {words} {one.name}".rstrip() + f": {one.why.removesuffix('.')}.")
     if result.not_taken_count > len(result.not_taken):
-        note(f"xce: and {result.not_taken_count - len(result.not_taken):,} more")
-    say(f"The log is in {place}: xce replay diff {log} {place}")
+        note(f"  and {result.not_taken_count - len(result.not_taken):,} more")
 
 
 # -------------------------------------------------------------------------------------------- diff

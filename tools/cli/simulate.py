@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, final
 import click
 
 from tools.cli.options import json_option
-from tools.cli.output import counted, note, note_each, say, say_json, show_duration, show_kib
+from tools.cli.output import (
+    as_typed,
+    counted,
+    note,
+    note_each,
+    say,
+    say_json,
+    show_duration,
+    show_kib,
+)
 from tools.cli.temporary import temporary_directory
 from tools.collecting import collect_rarely
 
@@ -132,7 +141,7 @@ def simulate(  # noqa: PLR0913 - each is an option of the command
         return
     _show(run)
     if kept is not None:
-        say(f"The log is in {kept}: xce replay verify {kept}")
+        say(f"The log is in {kept}: {as_typed('xce', 'replay', 'verify', kept)}")
 
 
 PACKED = (".gz", ".zst", ".bz2", ".xz")

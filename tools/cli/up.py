@@ -13,7 +13,7 @@ import click
 
 from domain.errors import NotFound
 from tools.cli.options import dir_option, json_option
-from tools.cli.output import counted, note, say, say_json
+from tools.cli.output import as_typed, counted, note, say, say_json
 
 
 @click.command(epilog="""
@@ -65,7 +65,8 @@ def _say_ready(ready: dict[str, Any]) -> None:
     who = f"The scheduler of the cluster in {ready['dir']}"
     say(f"{who} is ready (process {ready['pid']}){joined}.")
     say("Ctrl-C ends it, its jobs go on; xce down ends all.")
-    say(f"In another terminal: export XCE_DIR={ready['dir']}; xce submit -- sleep 10; xce jobs")
+    where = as_typed(ready["dir"])
+    say(f"In another terminal: export XCE_DIR={where}; xce submit -- sleep 10; xce jobs")
     sys.stdout.flush()
 
 

@@ -5,6 +5,7 @@ What would help a job that waits, by its main reason: a command to type, or what
 from __future__ import annotations
 
 from collections.abc import Iterable
+from shlex import quote
 from typing import Final
 
 HELPS_SHOWN: Final = 3
@@ -128,6 +129,7 @@ def helps(
     of_never = NEVER | ({"JOB_NO_SPAN": MORE_HOSTS} if is_of_hosts else {})
     told = [(of_never.get(code) if never else None) or HELP.get(code, "") for code in codes]
     said = {
-        "job": job_id, "array": job_id.partition("[")[0], "queue": queue, "slots": slots or "N",
+        "job": quote(job_id), "array": job_id.partition("[")[0], "queue": queue,
+        "slots": slots or "N",
     }  # fmt: skip
     return [words.format(**said) for words in dict.fromkeys(told) if words]

@@ -4,6 +4,7 @@ What pydantic finds wrong with a value, said as field and rule in our own words.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
@@ -15,6 +16,8 @@ from domain.projects import PATH_PATTERN
 from domain.texts import PRINTABLE_PATTERN
 
 SHOWN_MAX: Final = 200
+DIGITS_MAX: Final = 4300
+"""Python and pydantic read no longer numbers."""
 
 _WORDS: Final = {
     "missing": "must be given",
@@ -65,6 +68,8 @@ def refused_of(
         where: What the value was given by, such as an option; told before its field.
     """
     first = error.errors(include_url=False)[0]
+    if first["type"] == "json_invalid" and (field := _too_long(first)) is not None:
+        return Refused(f"{where} {field}".strip(), f"must have at most {DIGITS_MAX} digits")
     place = first["loc"]
     rule = _rule(first["type"], first["msg"], first.get("ctx") or {})
     if first["type"] == "extra_forbidden":
@@ -76,6 +81,24 @@ def refused_of(
     named = place[1:] if inside and place[:1] == (inside,) and len(place) > 1 else place
     field = ".".join(map(str, named))
     return Refused(f"{where} {field}".strip() or "body", rule, shown)
+
+
+_NAMED: Final = re.compile(r'"([A-Za-z_]{1,64})"\s*:')
+_LONG_NUMBER: Final = re.compile(rf"[0-9]{{{DIGITS_MAX + 1}}}")
+
+
+def _too_long(told: Mapping[str, Any]) -> str | None:
+    """
+    Return the field of a number that is too long to be read at all, None when that isn't what is
+    wrong: the nearest name before it.
+    """
+    body = told["input"]
+    text = body.decode(errors="replace") if isinstance(body, bytes) else str(body)
+    found = _LONG_NUMBER.search(text)
+    if found is None:
+        return None
+    names = _NAMED.findall(text, 0, found.start())
+    return str(names[-1]) if names else "body"
 
 
 def _rule(kind: str, message: str, told: Mapping[str, Any]) -> str:

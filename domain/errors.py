@@ -6,6 +6,11 @@ Each error carries fields; its text is made from them, so no one ever has to tak
 
 from __future__ import annotations
 
+from typing import Final
+
+SHOWN_MAX: Final = 500
+"""So many characters of a value are told at most."""
+
 
 class XceError(Exception):
     """
@@ -58,9 +63,19 @@ class Refused(XceError):  # noqa: N818 - the family's name is a word of the glos
         """
         Say it in one line.
         """
-        given = "" if self.value is None else f" (given: {self.value!r})"
+        given = "" if self.value is None else f" (given: {_shown(self.value)})"
         hint = "" if self.hint is None else f" {self.hint}"
         return f"{self.field}: {self.rule}{given}.{hint}"
+
+
+def _shown(value: object) -> str:
+    """
+    Return what was given as it is told: its beginning, where the whole would bury the rule.
+    """
+    shown = repr(value)
+    if len(shown) <= SHOWN_MAX:
+        return shown
+    return f"{shown[: SHOWN_MAX // 2]}... of {len(shown):,} characters"
 
 
 class NotFound(Refused):

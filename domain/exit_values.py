@@ -5,6 +5,7 @@ Exit values that put a job back, as LSF writes them: ``99 100 EXCLUDE(20 21)``, 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from domain.errors import Refused
@@ -48,6 +49,18 @@ def parse_requeue_values(
     apart = left_out | set(exclude)
     requeue = dict.fromkeys(value for value in listed if value not in apart)
     return tuple(requeue), tuple(dict.fromkeys(exclude))
+
+
+def show_requeue_values(requeue: Sequence[int], exclude: Sequence[int]) -> str:
+    """
+    Return such values as they can be given, "" for none.
+    """
+    shown = " ".join(map(str, requeue))
+    if len(requeue) > HIGHEST // 2:
+        left_out = sorted(set(range(1, HIGHEST + 1)) - {*requeue, *exclude})
+        shown = " ".join(["all", *(f"~{value}" for value in left_out)])
+    apart = " ".join(map(str, exclude))
+    return f"{shown} EXCLUDE({apart})".strip() if apart else shown
 
 
 def _value(word: str, text: str, field: str) -> int:

@@ -47,6 +47,17 @@ class NotUnderstood(Refused):
         return f"{self.field}: {self.rule} at column {self.column}.{hint}\n  {shown}\n  {caret}"
 
 
+def is_utf8(text: str) -> bool:
+    """
+    Say whether a text can be sent: bytes of a command line that are none were kept aside by Python.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _window(text: str, offset: int) -> tuple[str, str]:
     """
     Return the part of a text around an offset on one line, and the line with the caret below it.

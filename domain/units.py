@@ -297,9 +297,17 @@ def parse_run_limit_us(text: str, *, field: str = "run_limit") -> int:
     return parse_duration_us(text, field=field, alone="MINUTES or HOURS:MINUTES")
 
 
-def parse_time_us(text: str, *, field: str = "time") -> int:
+TIME_RULE: Final = "must be a time such as 2026-11-29T18:00:00Z"
+
+
+def parse_time_us(text: str, *, field: str = "time", rule: str = TIME_RULE) -> int:
     """
     Return a point in time written in ISO 8601 with its offset ("2026-11-29T18:00:00Z").
+
+    Args:
+        text: What was given.
+        field: What a refusal names.
+        rule: What it says of a text that is no time at all.
 
     Raises:
         Refused: It is no such time, says no offset, or lies before 1970.
@@ -307,7 +315,7 @@ def parse_time_us(text: str, *, field: str = "time") -> int:
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise Refused(field, "must be a time such as 2026-11-29T18:00:00Z", text) from None
+        raise Refused(field, rule, text) from None
     if moment.tzinfo is None:
         raise Refused(field, "must say its offset from UTC, or end in Z", text)
     time_us = (moment - EPOCH) // _MICROSECOND

@@ -23,7 +23,6 @@ from domain.events.jobs import (
 )
 from domain.ids import job_id_of, job_of_stream, split_job_id
 from domain.jobs import hosts_text
-from projections.audit.fields import STARTED_MAX
 from projections.audit.fold_attempts import end_attempt
 from projections.audit.fold_intervals import (
     begin_wait,
@@ -37,6 +36,7 @@ from projections.audit.fold_intervals import (
 from projections.audit.fold_reasons import release
 from projections.audit.fold_spec import ask_anew, asked, job_row, note_change
 from projections.audit.fold_state import KEY_INDEXES, WAITING, FoldState, LiveJob
+from projections.audit.job_words import STARTED_MAX
 from projections.audit.rows.jobs import ArrayRow, JobRow
 from projections.audit.schema import SqlValue
 

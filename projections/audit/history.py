@@ -11,7 +11,7 @@ from functools import partial
 from domain.errors import NotFound, Refused
 from domain.events.refusals import AccessDenied, CommandRefused
 from domain.ids import job_of_stream, job_stream, job_stream_of, split_job_id
-from projections.audit.fields import STARTED_MAX
+from projections.audit.job_words import STARTED_MAX
 from projections.audit.privacy import EVERYTHING, Viewer, is_shown
 from projections.audit.reading import Reading, Row
 from projections.audit.told import Element, Line, Span, Story

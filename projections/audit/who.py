@@ -13,6 +13,7 @@ from domain.definitions import AMOUNTS, usual_values
 from domain.fairshare import ShareNode
 from domain.limits import LimitAmount
 from domain.thresholds import LoadThreshold
+from domain.units import show_time
 from domain.windows import Window
 from projections.audit.fields import JOB, field_words, is_made
 from projections.audit.privacy import EVERYTHING, Viewer, is_shown
@@ -24,6 +25,7 @@ from projections.audit.wording import amount_words
 LISTED_NAME = {"name", "preference", "is_first", "is_excluded"}
 RESOURCES = "resources."
 LIST_ENDINGS = (".entries", ".names", ".windows")
+MOMENTS = ("begin_us", "deadline_us")
 SCOPE_NAMES = ".names.entries"
 IS_EACH = ".is_each"
 
@@ -226,6 +228,8 @@ def _shown(field: str, value: object) -> str:
         return value
     if isinstance(value, int) and field.startswith(RESOURCES):
         return amount_words(field.removeprefix(RESOURCES), value)
+    if isinstance(value, int) and not isinstance(value, bool) and field in MOMENTS:
+        return show_time(value)
     if isinstance(value, int):
         return show_value(field, value)
     if value in (None, "", [], {}):

@@ -12,17 +12,18 @@ import pytest
 from domain.errors import Refused
 from tests.tools import cli_harness as harness
 from tools.agent.files import expand_path
+from tools.cli.job_options import fields_of
+from tools.cli.job_texts import parse_transfer
 from tools.cli.submit import request_of, submit
-from tools.cli.submit_options import more_of, parse_transfer
 
-NOTHING = {"dependency_text": ""}
+NOTHING: dict[str, Any] = {}
 
 
 def given(*words: str) -> dict[str, Any]:
     """
     Return the fields that options as typed become.
     """
-    return more_of(submit.make_context("submit", [*words, "--", "true"]).params)
+    return fields_of(submit.make_context("submit", [*words, "--", "true"]).params)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,6 @@ def given(*words: str) -> dict[str, Any]:
         (("-Q", "99 EXCLUDE(20 21) 3"), {"exits": {"requeue": [99, 3], "exclude": [20, 21]}}),
         (("-sp", "7"), {"user_priority": 7}),
         (("-We", "10"), {"run_estimate_us": 600_000_000}),
-        (("-W", "e"), {}),
     ],
 )  # fmt: skip
 def test_options_become_fields_of_the_submission(

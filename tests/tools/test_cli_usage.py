@@ -17,8 +17,9 @@ from domain.errors import Conflict, Corrupt, Denied, NotFound, Refused, StoreUna
 from store.heads import head_of
 from store.log import EventLog
 from tests.replay.conftest import SMALL
-from tools.cli import job_changes, main, submit
+from tools.cli import job_changes, job_texts, main, submit
 from tools.cli.client import SOCKET_NAME, Client, NoScheduler, error_of
+from tools.cli.job_texts import parse_run_limit
 
 DOCUMENT = Path(main.__file__).parent / "README.md"
 EVERY_COMMAND = sorted(main.COMMANDS)
@@ -212,8 +213,8 @@ def test_run_limits_are_minutes_or_hours_and_minutes():
     """
     The form is LSF's -W.
     """
-    assert 90 * 60_000_000 == submit.parse_run_limit("90") == submit.parse_run_limit("1:30")
-    assert 90 * 60_000_000 == submit.parse_run_limit("1h30m") == submit.parse_run_limit("90m")
+    assert 90 * 60_000_000 == parse_run_limit("90") == parse_run_limit("1:30")
+    assert 90 * 60_000_000 == parse_run_limit("1h30m") == parse_run_limit("90m")
 
 
 def test_the_environment_is_changed_option_by_option():
@@ -222,11 +223,11 @@ def test_the_environment_is_changed_option_by_option():
     """
     current = {"A": "1", "B": "2"}
 
-    assert current == submit.environment((), current)
-    assert {} == submit.environment(("NONE",), current)
-    assert {"A": "1", "C": "x=y"} == submit.environment(("NONE", "A", "C=x=y"), current)
-    assert {"B": "2"} == submit.environment(("~A",), current)
-    assert {"A": "", "B": "2"} == submit.environment(("A=",), current)
+    assert current == job_texts.environment((), current)
+    assert {} == job_texts.environment(("NONE",), current)
+    assert {"A": "1", "C": "x=y"} == job_texts.environment(("NONE", "A", "C=x=y"), current)
+    assert {"B": "2"} == job_texts.environment(("~A",), current)
+    assert {"A": "", "B": "2"} == job_texts.environment(("A=",), current)
 
 
 def test_an_environment_that_is_too_large_is_refused_with_its_size():
@@ -234,7 +235,7 @@ def test_an_environment_that_is_too_large_is_refused_with_its_size():
     What a job carries lies in the log for ever, so it is bounded; it is never cut.
     """
     with pytest.raises(Refused) as refused:
-        submit.environment((), {"BIG": "x" * 600_000})
+        job_texts.environment((), {"BIG": "x" * 600_000})
 
     assert "--env" == refused.value.field
     assert "585 KiB" in refused.value.value
@@ -245,7 +246,7 @@ def test_a_variable_that_is_no_utf8_is_refused_by_name():
     It could not be stored as it is, and storing something else would be a silent change.
     """
     with pytest.raises(Refused) as refused:
-        submit.environment((), {"BAD": "\udcff"})
+        job_texts.environment((), {"BAD": "\udcff"})
 
     assert "--env BAD" == refused.value.field
 

@@ -377,9 +377,9 @@ def test_how_many_elements_are_started_is_a_whole_array_s() -> None:
     array = ArraySpec(ranges=(IndexRange(start=1, end=2),))
     spec, asked = JobSpec(user="alice", queue="normal"), ModifyRequest(started_max=1)
 
-    whole = asked.changed(spec.model_copy(update={"array": array}), "8")
+    whole = asked.changed(spec.model_copy(update={"array": array}), "8", "normal")
     assert 1 == (whole.array and whole.array.started_max)
     for named, one in (("8[1]", whole), ("9", spec)):
         with pytest.raises(Refused) as refused:
-            asked.changed(one, named)
+            asked.changed(one, named, "normal")
         assert ("started_max", named) == (refused.value.field, refused.value.value)

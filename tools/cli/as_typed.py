@@ -13,36 +13,22 @@ import click
 from click.core import ParameterSource
 
 from domain.errors import NotFound, Refused
+from domain.texts import is_utf8
+from domain.units import show_by_name
 from tools.cli.groups import TYPED, Context
 
-# Fields of requests whose parameter of the command has another name.
+# Fields of requests whose parameter of the command has another name, and that no job has.
 PARAMETERS: Final = {
-    "array": "name",
-    "begin_us": "begin",
-    "deadline_us": "deadline",
-    "dependency_text": "dependency",
-    "exits": "requeue",
-    "is_first": "hosts",
     "job_id": "job_ids",
-    "limits.cpu_us": "cpu",
-    "limits.file_kib": "file_size",
-    "limits.memory_kib": "memory",
-    "limits.processes": "processes",
-    "limits.swap_kib": "swap",
-    "limits.threads": "threads",
     "object": "name",
-    "preference": "hosts",
     "program.argv": "command",
-    "rerunnable": "is_rerunnable",
-    "run_estimate_us": "estimate",
-    "run_limit_us": "run_limit",
     "started_max": "name",
-    "tasks_max": "tasks",
-    "tasks_min": "tasks",
-    "user_priority": "priority",
     "worker": "host",
     "workload": "file",
 }
+
+# Commands that say what a job asks for.
+JOB_COMMANDS: Final = ("submit", "modify")
 
 # What lists those that may be named, by the rule of a refusal that names none of them.
 LISTS: Final = {
@@ -104,6 +90,20 @@ def tell_as_typed(error: Refused) -> None:
         if given:
             _rename(error, given[0], context.params.get(given[0].name or ""))
             return
+    if context.command.name in JOB_COMMANDS:
+        _say_in_words(error)
+
+
+def _say_in_words(error: Refused) -> None:
+    """
+    Put what people call a field of a job in place of its name, where nothing typed gave it: a
+    profile did, or the queue.
+    """
+    from projections.audit.job_words import bare_words
+
+    if error.field.endswith(MADE) and isinstance(error.value, int):
+        error.value = show_by_name(error.field, error.value)
+    error.field = bare_words(error.field)
 
 
 def _advise(error: Refused, context: click.Context) -> None:
@@ -138,17 +138,23 @@ def _of_place(context: click.Context, place: str) -> click.Parameter | None:
 def _parameters_of(field: str) -> list[str]:
     """
     Return what the parameter of a field may be called, the likeliest first; "program.env" may be
-    "env", and "hosts.0.host" is "hosts".
+    "env", and "hosts.0.host" is "-m".
     """
+    from projections.audit.job_words import option_of
+
     inner = field.removeprefix("program.")
-    names = [PARAMETERS.get(field, inner), inner, inner.split(".")[0]]
-    return [*names, PARAMETERS.get(names[-1], names[-1])]
+    option = option_of(field)
+    names = [] if option is None else [option]
+    # A shell text stands in place of a command, which ends where it begins.
+    names += [PARAMETERS.get(field, inner), inner, *(["shell"] if inner == "argv" else [])]
+    return [*names, inner.split(".")[0]]
 
 
 def _is_called(parameter: click.Parameter, name: str) -> bool:
     is_argument = isinstance(parameter, click.Argument)
     return (
         parameter.name == name
+        or name in parameter.opts
         or f"--{name}" in parameter.opts
         or (is_argument and _shown(parameter).lower() == name)
     )
@@ -181,13 +187,27 @@ def _typed(parameter: click.Parameter) -> str:
     """
     context = click.get_current_context(silent=True)
     words: tuple[str, ...] = () if context is None else context.meta.get(TYPED, ())
-    longest_first = sorted(parameter.opts, key=len, reverse=True)
+    named = [*parameter.opts, *parameter.secondary_opts]
+    longest_first = sorted(named, key=len, reverse=True)
     for word in words[: words.index("--")] if "--" in words else words:
         for name in longest_first:
             is_short = not name.startswith("--") and word.startswith(name)
             if word == name or word.startswith(f"{name}=") or is_short:
                 return name
     return ""
+
+
+def _check_utf8() -> None:
+    """
+    Refuse texts that can't be sent: bytes that are no UTF-8. Names of files may have any.
+    """
+    context = click.get_current_context(silent=True)
+    for parameter in [] if context is None else context.command.params:
+        assert context is not None
+        value = context.params.get(parameter.name or "")
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str) and not is_utf8(text):
+                raise Refused(_shown(parameter), "must be UTF-8", text)
 
 
 def telling(command: click.Command) -> click.Command:
@@ -206,6 +226,7 @@ def telling(command: click.Command) -> click.Command:
     @wraps(work)
     def told(*arguments: Any, **named: Any) -> Any:
         try:
+            _check_utf8()
             return work(*arguments, **named)
         except Refused as error:
             tell_as_typed(error)

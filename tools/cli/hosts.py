@@ -83,7 +83,8 @@ def _list(client: Client, columns: list[int], *, as_json: bool) -> None:
         return
     rows = [[row[column] for column in columns] for row in map(_row, answer["hosts"])]
     if rows:
-        table([HEADS[column] for column in columns], rows, numbers=NUMBERS, is_list=True)
+        table([HEADS[column] for column in columns], rows, numbers=NUMBERS, is_list=True,
+              tells=columns[-1:] == [len(HEADS) - 1])  # fmt: skip
     else:
         start = as_typed("xce", "worker", "--dir", client.directory)
         note(f"No host has joined. Start one: {start}")

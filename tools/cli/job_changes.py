@@ -12,22 +12,11 @@ import click
 
 from domain.errors import Refused
 from tools.cli.client import Json
+from tools.cli.job_options import changes_of, changing
+from tools.cli.job_texts import whole_number
 from tools.cli.jobs import change_jobs
+from tools.cli.moments import tell_moments
 from tools.cli.options import dir_option, json_option
-from tools.cli.submit import parse_tasks
-from tools.cli.submit_options import parse_run_limit
-
-NONE = "none"
-TAKEN_AWAY: dict[str, tuple[str, Any]] = {
-    "resreq": ("resreq", []),
-    "run_limit": ("run_limit_us", None),
-    "dependency": ("dependency_text", ""),
-    "project": ("project", ""),
-    "profile": ("profile", ""),
-    "group": ("group", ""),
-    "name": ("name", ""),
-}
-"""Options that take a value away by ``none``: the field, and what it is then."""
 
 
 @click.command(epilog="""
@@ -89,10 +78,17 @@ def parse_host_tasks(text: str) -> list[Json]:
             rule = 'must be names of hosts with their tasks, such as "h1*2 h2"'
             raise Refused("-m", rule, word)
         name, count = told["name"] or told["after"], told["count"] or told["before"]
-        found.append({"host": name, **({"tasks": int(count)} if count else {})})
+        found.append({"host": name} if count is None else {"host": name, "tasks": _tasks(count)})
     if not found:
         raise Refused("-m", "must name a host", text)
     return found
+
+
+def _tasks(count: str) -> int:
+    tasks = whole_number(count)
+    if tasks is None:
+        raise Refused("-m", "must have a number of tasks that a host can carry", count)
+    return tasks
 
 
 @click.command(epilog="""
@@ -117,23 +113,14 @@ def switch(directory: Path, queue: str, job_ids: tuple[str, ...], *, as_json: bo
 \b
 Examples:
   xce modify -n 8 -R "rusage[mem=500]" 12
-  xce modify -W none 12          takes the run limit away
+  xce modify -W none 12          takes the run limit away; so does LSF's -Wn
   xce modify -J %10 4711         lets 10 elements of an array run at a time
-Of a started job only the run limit and the name can change. Next: xce job 12.
+What isn't named stays as it is; none in place of a value takes it away, -xn, -rn and -tin do it for
+flags. Of a started job only limits (-W -M -v -F -c -p -T), the amounts of -R rusage, -o, -e, -r and
+the name can change; of -o and -e its next start takes notice. Next: xce job 12.
 """)
 @click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
-@click.option("-n", "tasks", metavar="MIN[,MAX]", help="How many tasks (slots).")
-@click.option("-R", "resreq", multiple=True, metavar="TEXT",
-              help="Resource requirement, in place of all it had; none takes it away.")
-@click.option("-W", "run_limit", metavar="[HOURS:]MINUTES", help="Run limit, or none.")
-@click.option("-w", "dependency", metavar="TEXT", help='Dependency such as "done(12)", or none.')
-@click.option("-J", "name", metavar="NAME[%K]|%K",
-              help="A name for people, or none. %K: so many elements of an array at once.")
-@click.option("-G", "group", metavar="GROUP", help="The user group that it counts for, or none.")
-@click.option("-P", "project", metavar="PATH", help="Its project, or none.")
-@click.option("--app", "profile", metavar="PROFILE", help="Its application profile, or none.")
-@click.option("--sp", "priority", type=click.IntRange(min=0), metavar="NUMBER",
-              help="Its priority among the jobs of its queue.")
+@changing
 @dir_option
 @json_option
 def modify(
@@ -146,6 +133,8 @@ def modify(
     if "started_max" in body:
         _check_arrays(job_ids)
     change_jobs(directory, job_ids, "modify", "is changed", body=body, as_json=as_json)
+    if not as_json:
+        tell_moments(options, body)
 
 
 def _check_arrays(job_ids: tuple[str, ...]) -> None:
@@ -157,41 +146,6 @@ def _check_arrays(job_ids: tuple[str, ...]) -> None:
         if job_id.removesuffix("[*]") != number:
             rule = "changes how many elements of a whole array run at a time"
             raise Refused("-J", rule, job_id, hint=f"Name the array: {number}.")
-
-
-def changes_of(options: dict[str, Any]) -> Json:
-    """
-    Return the body of a modification.
-
-    Raises:
-        Refused: Nothing is changed, or an option breaks a rule that can be told here.
-    """
-    body: Json = {}
-    for option, value in options.items():
-        if value in (None, ()):
-            continue
-        if option in TAKEN_AWAY and value in (NONE, (NONE,)):
-            field, nothing = TAKEN_AWAY[option]
-            body[field] = nothing
-        elif option == "tasks":
-            body["tasks_min"], body["tasks_max"] = parse_tasks(value)
-        elif option == "run_limit":
-            body["run_limit_us"] = parse_run_limit(value)
-        elif option == "resreq":
-            body["resreq"] = list(value)
-        elif option == "priority":
-            body["user_priority"] = value
-        elif option == "name" and not value.isalnum():
-            from domain.arrays import parse_name_change  # It loads pydantic.
-
-            name, bound = parse_name_change(value)
-            body |= {"name": name} if name or bound is None else {}
-            body |= {} if bound is None else {"started_max": bound}
-        else:
-            body[TAKEN_AWAY[option][0]] = value
-    if not body:
-        raise Refused("options", "must name what to change", hint="See xce modify --help.")
-    return body
 
 
 @click.command(epilog="""

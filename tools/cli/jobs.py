@@ -23,9 +23,7 @@ from tools.cli.output import (
     say,
     say_json,
     show_duration,
-    show_kib,
     show_moment,
-    show_time,
     table,
     watch,
 )
@@ -41,6 +39,9 @@ ENDED = ("DONE", "EXIT")
 ALL_JOBS = "0"
 """Stands for all jobs of a user, as in LSF."""
 AS_ASKED = "is as asked already: nothing changed"
+LABEL_MIN = 14
+NOTHING = (None, "", "-", 0)
+"""What isn't told of a job."""
 JUST_ONE = re.compile(r"[1-9][0-9]{0,9}(\[[1-9][0-9]{0,5}\])?")
 """One job, element or array by its number."""
 STATES = ("PEND", "PSUSP", "WAIT", "RUN", "USUSP", "SSUSP", "UNKWN", "DONE", "EXIT")
@@ -101,6 +102,7 @@ Examples:
   xce jobs                       those that haven't ended
   xce jobs -a -s EXIT            all that ended badly
   xce jobs -m alpha              those on one host
+  xce jobs -J "sim*"             those whose names begin so
   xce jobs 12 '7[1-3]'           these, ended or not; of an array (7) all elements
   xce jobs --columns job,state,hosts
   xce jobs --json | jq '.jobs[] | select(.state == "PEND") | .job_id'
@@ -110,11 +112,17 @@ what it waits for.
 """)
 @click.argument("job_ids", nargs=-1, metavar="[JOB...]")
 @click.option("-a", "--all", "everything", is_flag=True, help="Also those that have ended.")
-@click.option("-s", "--state", type=click.Choice(STATES, case_sensitive=False), metavar="STATE",
-              help=f"In this state: {', '.join(STATES)}.")
+@click.option("-s", "--state", metavar="STATE,...",
+              help=f"In one of these states: {', '.join(STATES)}.")
+@click.option("-p", "state", flag_value="PEND", help="As -s PEND.")
+@click.option("-r", "state", flag_value="RUN", help="As -s RUN.")
+@click.option("-d", "state", flag_value="DONE,EXIT", help="As -s DONE,EXIT.")
+@click.option("-l", "--long", "is_long", is_flag=True, help="Everything about each, as xce job.")
 @click.option("-q", "--queue", metavar="QUEUE", help="Of this queue.")
-@click.option("-u", "--user", metavar="USER", help="Of this user.")
+@click.option("-u", "--user", metavar="USER", help="Of this user; all, as if not given, of all.")
 @click.option("-m", "--host", metavar="HOST", help="With tasks on this host.")
+@click.option("-J", "--name", metavar="NAME",
+              help='Of this name, in which * stands for any text: "sim*".')
 @click.option("--limit", metavar="N", type=click.IntRange(min=1),
               help="At most so many, the newest.")
 @columns_option
@@ -126,17 +134,36 @@ def jobs(directory: Path, *, as_json: bool, **options: Any) -> None:
     List jobs: those that haven't ended, or with -a all; or just the JOBs named.
     """
     columns = chosen(options["columns"], HEADS)
+    options["state"] = _states(options["state"])
     client = Client(directory)
     watch(lambda: _list(client, columns, options, as_json=as_json), options["watch_s"])
 
 
+def _states(typed: str | None) -> str:
+    """
+    Return states as they are asked for, "" for any.
+
+    Raises:
+        Refused: There is no such one.
+    """
+    states = [] if typed is None else [word.strip().upper() for word in typed.split(",")]
+    for state in states:
+        if state not in STATES:
+            raise Refused("state", f"must be some of {','.join(STATES)}", state)
+    return ",".join(states)
+
+
 def _list(client: Client, columns: list[int], options: Json, *, as_json: bool) -> None:
     answer = _named(client, options["job_ids"]) if options["job_ids"] else client.get(
-        "/v1/jobs", all=int(options["everything"]), state=(options["state"] or "").upper(),
-        queue=options["queue"], user=options["user"], host=options["host"], limit=options["limit"],
+        "/v1/jobs", all=int(options["everything"]), state=options["state"],
+        queue=options["queue"], user=options["user"], host=options["host"], name=options["name"],
+        limit=options["limit"],
     )
     if as_json:
         say_json(answer)
+        return
+    if options["is_long"]:
+        _say_each(client, [str(job["job_id"]) for job in answer["jobs"]])
         return
     told = [_row(job, time.time_ns() // 1000) for job in answer["jobs"]]
     if options["columns"] is None and not any(row[EXIT] for row in told):
@@ -145,10 +172,20 @@ def _list(client: Client, columns: list[int], options: Json, *, as_json: bool) -
     if rows:
         table(
             [HEADS[column] for column in columns], rows, numbers="JOB TASKS TIME", is_list=True,
-            spare="" if options["columns"] else SPARE,
+            spare="" if options["columns"] else SPARE, tells=columns[-1:] == [len(HEADS) - 1],
         )  # fmt: skip
     else:
         note(_none_words(options))
+
+
+def _say_each(client: Client, job_ids: list[str]) -> None:
+    """
+    Tell everything about each of several jobs.
+    """
+    for number, job_id in enumerate(job_ids):
+        if number:
+            say()
+        _say_facts(_one(client, job_id))
 
 
 def _none_words(options: Json) -> str:
@@ -158,11 +195,11 @@ def _none_words(options: Json) -> str:
     wanted = [
         f"{words} {options[name]}"
         for name, words in (("state", "in state"), ("queue", "of queue"), ("user", "of user"),
-                            ("host", "on host"))
-        if options[name]
+                            ("host", "on host"), ("name", "called"))
+        if options[name] and (name, options[name]) != ("user", "all")
     ]  # fmt: skip
     which = " ".join(["No job", *wanted])
-    is_all = options["everything"] or options["state"] in ENDED
+    is_all = options["everything"] or bool({*ENDED} & {*options["state"].split(",")})
     return f"{which}." if is_all else f"{which} waits or runs; -a shows all."
 
 
@@ -245,56 +282,16 @@ def job(directory: Path, job_id: str, *, as_json: bool) -> None:
     if as_json:
         say_json(answer)
         return
-    for name, value in _facts(answer):
-        if value not in (None, "", "-", 0):
-            say(f"{name:<14} {value}")
+    _say_facts(answer)
 
 
-def _facts(job: Json) -> list[tuple[str, Any]]:
-    program = job.get("program") or {}
-    return [
-        ("Job", job["job_id"]),
-        ("Name", job.get("name")),
-        ("State", job["state"]),
-        ("User", job["user"]),
-        ("Queue", job["queue"]),
-        ("Project", job.get("project")),
-        ("Command", program.get("shell") or _words(program.get("argv") or ())),
-        ("Directory", program.get("cwd")),
-        ("Tasks", _range(job)),
-        ("Requirement", "  ".join(job.get("resreq") or ())),
-        ("Depends on", job.get("dependency")),
-        ("Not before", show_time(job.get("begin_us"))),
-        ("Run limit", show_duration(job.get("run_limit_us"))),
-        ("Ends by", show_time(job.get("deadline_us"))),
-        ("Hosts", show_hosts(job.get("hosts"))),
-        ("Attempt", job.get("attempt")),
-        ("Process", job.get("pid")),
-        ("Submitted", show_time(job.get("submit_us"))),
-        ("Started", show_time(job.get("start_us"))),
-        ("Finished", show_time(job.get("finish_us"))),
-        ("Ended with", exit_words(job.get("exit_code"), job.get("signal"))),
-        ("Why it ended", termination_words(job.get("why") or "")),
-        ("CPU time", show_duration(job.get("cpu_us") or None)),
-        ("Memory peak", show_kib(job.get("max_rss_kib") or None)),
-        ("Output", job.get("stdout") or program.get("stdout")),
-        ("Errors", job.get("stderr") or program.get("stderr")),
-        ("Waits for", job.get("pend_reason")),
-        ("Stopped", job.get("stopped")),
-    ]
+def _say_facts(job: Json) -> None:
+    from tools.cli.job_facts import facts  # Lists of jobs need none of it.
 
-
-def _words(argv: Any) -> str:
-    import shlex
-
-    return shlex.join(argv)
-
-
-def _range(job: Json) -> Any:
-    least, most = job.get("tasks_min"), job.get("tasks_max")
-    if least is None or least == most:
-        return job.get("tasks") or least
-    return f"{least} to {most}"
+    told = [(name, value) for name, value in facts(job, show_hosts) if value not in NOTHING]
+    wide = max(LABEL_MIN, *(len(name) for name, _ in told))
+    for name, value in told:
+        say(f"{name:<{wide}} {value}")
 
 
 # ------------------------------------------------------------------------------------- what changes
@@ -371,7 +368,7 @@ def choosing(command: Any) -> Any:
         click.option("-q", "--queue", help="Of job 0: those of this queue."),
         click.option("-u", "--user", help="Of job 0: those of this user, or all; for operators."),
         click.option("-m", "--host", help="Of job 0: those with tasks on this host."),
-        click.option("-J", "--name", help='Of job 0: those of this name; "sim*" begins one.'),
+        click.option("-J", "--name", help='Of job 0: those of this name, such as "sim*".'),
     )):  # fmt: skip
         command = option(command)
     return command

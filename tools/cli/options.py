@@ -4,10 +4,11 @@ Options that several commands share: which cluster, JSON, and watching.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -15,8 +16,31 @@ from click.core import ParameterSource
 from domain.errors import Refused
 from tools.cli.output import WIDE
 
+SECONDS_MAX: Final = 10_000_000.0
+"""More seconds than anybody waits."""
+
 Command = TypeVar("Command", bound=Callable[..., object])
 Given = TypeVar("Given")
+
+
+class Seconds(click.FloatRange):
+    """
+    Take a number of seconds that a program can wait.
+    """
+
+    def __init__(self, min: float) -> None:  # noqa: A002 - click's own name
+        super().__init__(min=min, max=SECONDS_MAX)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """
+        Return it; what is no number at all is within any bounds.
+        """
+        seconds = float(super().convert(value, param, ctx))
+        if math.isnan(seconds):
+            self.fail("must be a number of seconds", param, ctx)
+        return seconds
 
 
 def default_directory() -> Path:
@@ -109,7 +133,7 @@ def watch_option(command: Command) -> Command:
         "watch_s",
         is_flag=False,
         flag_value=2.0,
-        type=click.FloatRange(min=0.1),
+        type=Seconds(min=0.1),
         metavar="[SECONDS]",
         help="Show it again every so many seconds (2 when none are given) until Ctrl-C.",
     )(command)
@@ -120,7 +144,7 @@ def columns_option(command: Command) -> Command:
     Add --columns, and --wide, for lists of many things.
     """
     wide = click.option(
-        "--wide", is_flag=True, expose_value=False, callback=_note_wide,
+        "-w", "--wide", is_flag=True, expose_value=False, callback=_note_wide,
         help="Show lines whole that are wider than the terminal; elsewhere they are anyway.",
     )  # fmt: skip
     return click.option(

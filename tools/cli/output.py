@@ -111,20 +111,24 @@ def width(text: str) -> int:
 WIDE = "xce.wide"
 """Where the option --wide leaves its mark for the tables of a command."""
 
+BELOW_INDENT = 4
+"""So far in stands what follows a line of a list on lines of its own."""
+
 LAST_COLUMN_MIN = 24
 """A last column that has fewer columns of the terminal left than these isn't wrapped into them."""
 
 
 def table(
     heads: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: str = "",
-    is_list: bool = False, spare: str = "",
+    is_list: bool = False, spare: str = "", tells: bool = False,
 ) -> None:  # fmt: skip
     """
     Print rows under their heads, columns aligned by two blanks.
 
     Where the output is no terminal every line is whole. On one that is too narrow a list is made
     to fit, unless --wide was given: columns are left out so that the last one can be read, and
-    lines that are still too long end in an ellipsis. Of any other table the last column is wrapped.
+    lines that are still too long end in an ellipsis, or where the last column tells something it
+    follows on lines of its own. Of any other table the last column is wrapped.
 
     Args:
         heads: One for each column.
@@ -132,12 +136,15 @@ def table(
         numbers: The heads of the columns that are aligned to the right, separated by blanks.
         is_list: A line for each of many things, which people run their eyes over.
         spare: The heads of the columns of a list that may be left out, the first to go first.
+        tells: Whether the last column of a list tells what nobody should miss.
     """
     cells = [list(heads), *([_cell(value) for value in row] for row in rows)]
     limit = terminal_width()
     if limit is None:
         for line in _lines(cells, numbers):
             click.echo(line)
+    elif is_list and tells and not _is_wide():
+        _echo_telling(cells, numbers, limit, spare.split())
     elif is_list:
         _echo_list(cells, numbers, None if _is_wide() else limit, spare.split())
     else:
@@ -168,7 +175,36 @@ def _echo_list(
         return
     for line in _lines(_narrowed(cells, limit, spare), numbers):
         click.echo(line if width(line) <= limit else _cut(line, limit))
+    _note_narrow()
+
+
+def _note_narrow() -> None:
     note("The terminal is too narrow for all columns, or whole lines; --wide shows them.")
+
+
+def _echo_telling(cells: list[list[str]], numbers: str, limit: int, spare: list[str]) -> None:
+    """
+    Print a list whose last column is never cut: what doesn't fit beside the others stands below.
+    """
+    if all(width(line) <= limit for line in _lines(cells, numbers)):
+        shown = cells
+    else:
+        shown = _narrowed(cells, limit, spare)
+    before = sum(_widths(shown)[:-1]) + 2 * (len(shown[0]) - 1)
+    stays = limit - before >= min(_widths(shown)[-1], LAST_COLUMN_MIN)
+    if not stays:
+        shown = _narrowed([row[:-1] for row in cells], limit, spare)
+    is_cut = len(shown[0]) < len(cells[0]) - (not stays)
+    kept = [
+        [*row[:-1], ""] if stays and before + width(row[-1]) > limit else row for row in shown
+    ]
+    for line, told, row in zip(_lines(kept, numbers), kept, cells, strict=True):
+        is_cut = is_cut or width(line) > limit
+        click.echo(line if width(line) <= limit else _cut(line, limit))
+        if told[-1] != row[-1] and row[-1] != "-" and row is not cells[0]:
+            _echo_wrapped(None, row[-1], BELOW_INDENT, limit)
+    if is_cut:
+        _note_narrow()
 
 
 def _narrowed(cells: list[list[str]], limit: int, spare: list[str]) -> list[list[str]]:
@@ -212,10 +248,13 @@ def _is_wide() -> bool:
     return context is not None and bool(context.meta.get(WIDE))
 
 
-def _echo_wrapped(start: str, text: str, before: int, limit: int) -> None:
-    lines = textwrap.wrap(text, limit - before, break_on_hyphens=False) or [""]
+def _echo_wrapped(start: str | None, text: str, before: int, limit: int) -> None:
+    """
+    Print a text in lines that are indented, behind what the first of them starts with.
+    """
+    lines = textwrap.wrap(text, max(1, limit - before), break_on_hyphens=False) or [""]
     for number, line in enumerate(lines):
-        click.echo((" " * before if number else start) + line)
+        click.echo((" " * before if number or start is None else start) + line)
 
 
 def _cell(value: object) -> str:

@@ -5,7 +5,7 @@ What requests hold, and how what is wrong with one is told.
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import Field, StringConstraints, ValidationError
 
@@ -17,6 +17,7 @@ from domain.errors import Denied, Refused
 from domain.event import Value
 from domain.ids import NAME_PATTERN, Name
 from domain.jobs import ExitRules, HostChoice, JobLimits, JobSpec, Program, Tasks, Text, WantedHost
+from domain.paths import STREAMS, within
 from domain.projects import PATH_PATTERN
 from domain.texts import PRINTABLE_PATTERN
 
@@ -83,13 +84,17 @@ class SubmitRequest(Value):
 
 class ModifyRequest(Value):
     """
-    Ask to change what a job asks for; what isn't given stays as it is.
+    Ask to change what a job asks for; what isn't given stays as it is, also of the fields inside of
+    program, limits and exits.
 
     Args:
+        queue: Where it waits from now on; "" for the default queue.
+        tasks_min: Fewest tasks; null for what profile and queue say, as if never given.
         started_max: So many elements of the job's array may be started at a time, 0 for any number.
     """
 
     program: Program | None = None
+    queue: NameOrNone | None = None
     name: Text | None = None
     group: NameOrNone | None = None
     project: PathOrNone | None = None
@@ -111,13 +116,14 @@ class ModifyRequest(Value):
     ends_as_orphan: bool | None = None
     started_max: Count | None = None
 
-    def changed(self, spec: JobSpec, named: str) -> JobSpec:
+    def changed(self, spec: JobSpec, named: str, default_queue: str) -> JobSpec:
         """
         Return a job's content with what was given in place of what it had.
 
         Args:
             spec: What it had.
             named: The job, or array, that the request names.
+            default_queue: Where it waits when "" is given.
 
         Raises:
             Refused: A field breaks a rule.
@@ -126,26 +132,82 @@ class ModifyRequest(Value):
         for name in sorted(given):
             if given[name] is None and name not in CLEARABLE:
                 raise Refused(name, "can be changed, not taken away")
-        if "tasks_min" in given:
-            given["names_tasks"] = True
+        if given.get("queue") == "":
+            given["queue"] = default_queue
+        given |= self._tasks()
         if (most := given.pop("started_max", None)) is not None:
-            if spec.array is None:
-                raise Refused("started_max", "is for arrays only", named)
-            if "[" in named:
-                hint = f"Name the array: {named.partition('[')[0]}."
-                raise Refused("started_max", "is for a whole array", named, hint)
-            given["array"] = spec.array.model_copy(update={"started_max": most or None})
+            given["array"] = _bounded(spec, named, most)
+        given |= self._merged(spec)
         try:
             return JobSpec(**{**dict(spec), **given})
         except ValidationError as error:
             raise refused_of(error, JobSpec) from None
 
+    def _tasks(self) -> dict[str, object]:
+        if "tasks_min" not in self.model_fields_set:
+            return {}
+        if self.tasks_min is None:
+            return {"tasks_min": 1, "tasks_max": self.tasks_max or 1, "names_tasks": False}
+        return {"names_tasks": True}
+
+    def _merged(self, spec: JobSpec) -> dict[str, object]:
+        """
+        Return the objects of which only some fields were given, with the others as they were.
+        """
+        found: dict[str, object] = {}
+        if self.program is not None:
+            found["program"] = _program_with(spec.program or Program(), self.program)
+        if self.limits is not None:
+            limits = _with(spec.limits or JobLimits(), self.limits)
+            found["limits"] = None if limits == JobLimits() else limits
+        if self.exits is not None:
+            found["exits"] = _with(spec.exits or ExitRules(), self.exits)
+        return found
+
+
+def _bounded(spec: JobSpec, named: str, most: int) -> ArraySpec:
+    if spec.array is None:
+        raise Refused("started_max", "is for arrays only", named)
+    if "[" in named:
+        hint = f"Name the array: {named.partition('[')[0]}."
+        raise Refused("started_max", "is for a whole array", named, hint)
+    return spec.array.model_copy(update={"started_max": most or None})
+
+
+Part = TypeVar("Part", bound=Value)
+
+
+def _with(old: Part, new: Part) -> Part:
+    """
+    Return an object with the fields that another one was given.
+    """
+    return old.model_copy(update={name: getattr(new, name) for name in new.model_fields_set})
+
+
+def _program_with(old: Program, new: Program) -> Program:
+    """
+    Return a program that was changed: arguments stand in place of a shell text and the other way
+    round, and files named relatively lie in the job's directory.
+    """
+    given = new.model_fields_set
+    merged = _with(old, new)
+    if new.shell is not None and "argv" not in given:
+        merged = merged.model_copy(update={"argv": ()})
+    elif new.argv and "shell" not in given:
+        merged = merged.model_copy(update={"shell": None})
+    files: dict[str, object] = {
+        name: within(merged.cwd, getattr(merged, name)) for name in STREAMS if name in given
+    }
+    merged = merged.model_copy(update=files)
+    check_program(merged)
+    return merged
+
 
 CLEARABLE = frozenset(
-    "run_limit_us run_estimate_us begin_us deadline_us limits exits rerunnable"
+    "tasks_min run_limit_us run_estimate_us begin_us deadline_us limits exits rerunnable"
     " ends_as_orphan".split()
 )
-"""Fields that may be absent from a job."""
+"""Fields that may be absent from a job, or from what was asked of it."""
 
 
 class ChosenJobs(Value):
@@ -156,7 +218,7 @@ class ChosenJobs(Value):
         user: Of this user, the caller when "", of everybody when "all".
         queue: In this queue, "" for any.
         host: With tasks on this host, "" for any.
-        name: Of this name, or with this beginning where * ends it; "" for any.
+        name: Of this name, in which * stands for any text; "" for any.
     """
 
     user: NameOrNone = ""
@@ -240,7 +302,7 @@ def submit_command(body: bytes, *, user: str, default_queue: str) -> SubmitJob:
         raise refused_of(error, SubmitRequest) from None
     if asked.user not in ("", user):
         raise Denied("user", "must be the caller", asked.user)
-    _check_program(asked.program)
+    check_program(asked.program)
     if asked.array is not None:
         _check_array(asked.array)
     try:
@@ -288,7 +350,7 @@ def _check_array(array: ArraySpec) -> None:
         raise Refused("array", f"must have at most {ELEMENTS_MAX} elements", count)
 
 
-def _check_program(program: Program) -> None:
+def check_program(program: Program) -> None:
     """
     Refuse a program that no worker could start.
     """

@@ -12,7 +12,7 @@ from projections.scheduling.records import JobRecord
 from projections.scheduling.state import State
 from tools.daemon.access import Caller
 from tools.daemon.bodies import ChosenJobs
-from tools.daemon.views import Filter
+from tools.daemon.job_filter import Filter
 
 ALL_JOBS: Final = "0"
 EVERYBODY: Final = "all"
@@ -39,11 +39,8 @@ def jobs_chosen(state: State, chosen: ChosenJobs, caller: Caller) -> list[JobRec
     if user != caller.user and not caller.is_operator:
         raise Denied("user", "must be the caller, unless an operator asks", user)
     whose = "" if user == EVERYBODY else user
-    wanted = Filter(False, "", chosen.queue, whose, chosen.host, 0, 0)
-    fits = wanted.fits(state)
-    found = [
-        job for job in state.stored.jobs.values() if fits(job) and _is_called(job, chosen.name)
-    ]
+    wanted = Filter(False, (), chosen.queue, whose, chosen.host, 0, 0, chosen.name)
+    found = list(filter(wanted.fits(state), state.stored.jobs.values()))
     if not found:
         # Who the caller is was told by the system, not typed.
         typed = "" if user == caller.user else whose
@@ -53,9 +50,3 @@ def jobs_chosen(state: State, chosen: ChosenJobs, caller: Caller) -> list[JobRec
         which = " ".join(filter(None, ("no job", of, "" if is_all else "that fits")))
         raise NotFound("job_id", f"{which} hasn't ended yet")
     return found
-
-
-def _is_called(job: JobRecord, name: str) -> bool:
-    if name.endswith("*"):
-        return job.spec.name.startswith(name[:-1])
-    return name in ("", job.spec.name)

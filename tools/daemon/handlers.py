@@ -28,6 +28,8 @@ from tools.daemon.tracer import Tracer
 
 POLL_WAIT_MAX_S = 30.0
 JOBS_MAX = 100_000
+DIGITS_MAX = 20
+"""Longer numbers aren't even read; Python itself refuses some thousand digits."""
 
 Body = TypeVar("Body", bound=Value)
 Handler = Callable[["Api", HttpRequest, Caller], Awaitable[Reply]]
@@ -147,6 +149,7 @@ def number_of(text: str | None, field: str, least: int, most: int, default: int)
     """
     if text is None:
         return default
-    if not text.isascii() or not text.isdigit() or not least <= int(text[:20]) <= most:
+    is_one = text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
+    if not is_one or not least <= int(text) <= most:
         raise Refused(field, f"must be a whole number from {least} to {most}", text[:40])
     return int(text)

@@ -46,7 +46,7 @@ from tools.daemon.bodies import (
     SwitchRequest,
     submit_command,
 )
-from tools.daemon.chosen import ALL_JOBS, check_chosen
+from tools.daemon.chosen import ALL_JOBS, EVERYBODY, check_chosen
 from tools.daemon.handlers import (
     JOBS_MAX,
     Api,
@@ -54,6 +54,7 @@ from tools.daemon.handlers import (
     job_id_of,
     number_of,
 )
+from tools.daemon.job_filter import Filter
 from tools.daemon.requests import (
     JobChange,
     Read,
@@ -117,16 +118,19 @@ async def list_jobs(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # no
     return await api.engine.ask(Read(whole))
 
 
-def _filter(http: HttpRequest) -> views.Filter:
+def _filter(http: HttpRequest) -> Filter:
     query = http.query_params
-    state = query.get("state", "").upper()
-    if state and state not in JobState.__members__:
-        raise Refused("state", f"must be one of {', '.join(JobState.__members__)}", state)
+    states = tuple(filter(None, query.get("state", "").upper().split(",")))
+    unknown = next((state for state in states if state not in JobState.__members__), None)
+    if unknown is not None:
+        raise Refused("state", f"must be one of {', '.join(JobState.__members__)}", unknown)
     limit = number_of(query.get("limit"), "limit", 1, JOBS_MAX, JOBS_MAX)
-    everything = number_of(query.get("all"), "all", 0, 1, 0) == 1 or state in ENDED
+    everything = number_of(query.get("all"), "all", 0, 1, 0) == 1 or bool(ENDED & set(states))
     queue, user, host = (query.get(name, "") for name in ("queue", "user", "host"))
+    whose = "" if user == EVERYBODY else user
     number = number_of(query.get("job"), "job", 1, 2**31 - 1, 0)
-    return views.Filter(everything, state, queue, user, host, number, limit)
+    name = query.get("name", "")
+    return Filter(everything, states, queue, whose, host, number, limit, name)
 
 
 async def _archive(api: Api) -> forgotten.Archive:
@@ -337,12 +341,13 @@ async def modify(api: Api, http: HttpRequest, caller: Caller) -> Reply:
     Change what a job asks for; what isn't given stays as it is.
     """
     asked, named = await api.parsed(http, ModifyRequest), job_id_of(http)
+    usual = api.engine.default_queue
     return await _changed(
         api,
         http,
         caller,
         "ModifyJob",
-        lambda job_id, spec: ModifyJob(job_id=job_id, spec=asked.changed(spec, named)),
+        lambda job_id, spec: ModifyJob(job_id=job_id, spec=asked.changed(spec, named, usual)),
     )
 
 

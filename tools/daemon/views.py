@@ -6,16 +6,13 @@ Nobody sees a job's environment, and only its owner and operators see its progra
 
 from __future__ import annotations
 
-import pwd
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from domain.errors import NotFound
-from domain.job_states import ENDED, STOPPED, JobState
+from domain.job_states import STOPPED, JobState
 from domain.jobs import Program
 from domain.reasons import PendReason, show_grouped
 from domain.resources import ResourceScope
@@ -29,6 +26,7 @@ from projections.scheduling.state import State
 from projections.scheduling.status import blocker_of, status_by_use, why_suspended, why_waiting
 from tools.agent.files import WorkerFiles, expand_path
 from tools.daemon.access import Caller
+from tools.daemon.job_filter import Filter
 from tools.daemon.promised import no_promise_fields, promise_fields
 
 AWAITED = "not heard since the scheduler's start"
@@ -106,11 +104,16 @@ def job_detail(state: State, job: JobRecord, caller: Caller, cluster: Path) -> d
     """
     Return a job as its page shows it; the program only to whom it belongs.
     """
-    row = job_row(state, job) | {"effective": effective_row(state, job)}
+    asked = job.spec.model_dump(mode="json", exclude=PARSED_OR_PRIVATE)
+    row = job_row(state, job) | {"asked": asked, "effective": effective_row(state, job)}
     program = job.spec.program
     if program is None or not (caller.is_operator or caller.user == job.spec.user):
         return row
     return row | {"program": _program(program)} | _output(state, job, program, cluster)
+
+
+PARSED_OR_PRIVATE: Final = {"program", "requirement", "dependency"}
+"""Fields of a job that are told apart from what it asks for, or are the parsed forms of others."""
 
 
 def effective_row(state: State, job: JobRecord) -> dict[str, object]:
@@ -175,98 +178,6 @@ def _output(state: State, job: JobRecord, program: Program, cluster: Path) -> di
         "stdout": expand_path(program.stdout, job.job_id) or str(folder / "stdout"),
         "stderr": expand_path(program.stderr, job.job_id) or str(folder / "stderr"),
     }
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """
-    Say which jobs are wanted.
-
-    Args:
-        everything: Whether ended ones are too.
-        state: Only those in this state, "" for any.
-        queue: Only those of this queue, "" for any.
-        user: Only those of this user, "" for any.
-        host: Only those that have or had tasks on this host, "" for any.
-        number: Only the job, or the elements of the array, of this number; 0 for any.
-        limit: At most so many, the newest.
-    """
-
-    everything: bool
-    state: str
-    queue: str
-    user: str
-    host: str
-    number: int
-    limit: int
-
-    def fits(self, state: State) -> Callable[[JobRecord], bool]:
-        """
-        Return what tells whether a job is wanted.
-        """
-        if not self.host:
-            return self._fits
-        worker = state.stored.workers.get(self.host)
-        number = None if worker is None else worker.number
-        return lambda job: self._fits(job) and number in _numbers(job)
-
-    def _fits(self, job: JobRecord) -> bool:
-        return (
-            (self.everything or job.state not in ENDED)
-            and self.state in ("", job.state)
-            and self.queue in ("", job.spec.queue)
-            and self.user in ("", job.spec.user)
-            and self.number in (0, job.number)
-        )
-
-    def check_names(self, state: State) -> None:
-        """
-        Refuse names of which nothing is known, where there was nothing to list: a queue that was
-        removed may still have had jobs.
-
-        Raises:
-            NotFound: A queue or host isn't there, or neither the state nor this machine's accounts
-                know the user.
-        """
-        if self.queue and self.queue not in state.stored.queues:
-            raise _unknown("queue", self.queue, state.stored.queues)
-        if self.host and self.host not in state.stored.workers:
-            raise _unknown("host", self.host, state.stored.workers)
-        self._check_user(state)
-
-    def _check_user(self, state: State) -> None:
-        known = self.user in state.stored.users or any(
-            self.user in group.members for group in state.stored.groups.values()
-        )
-        if not self.user or known:
-            return
-        has_jobs = any(job.spec.user == self.user for job in state.stored.jobs.values())
-        if not has_jobs and not _has_account(self.user):
-            hint = None if self.everything else "With -a the whole log is looked through."
-            rule = "must be a user with jobs, a definition or an account"
-            raise NotFound("user", rule, self.user, hint)
-
-
-def _unknown(field: str, name: str, known: Iterable[str]) -> NotFound:
-    names = ", ".join(islice(known, NAMES_MAX)) or "none yet"
-    return NotFound(field, f"must be one that is known: {names}", name)
-
-
-def _numbers(job: JobRecord) -> set[int]:
-    """
-    Return the numbers of the hosts that a job has or had.
-    """
-    if job.allocation is None:
-        return set()
-    return {number for number, _, _ in job.allocation.shares()}
-
-
-def _has_account(user: str) -> bool:
-    try:
-        pwd.getpwnam(user)
-    except (KeyError, ValueError):  # None, or no name of an account at all.
-        return False
-    return True
 
 
 def jobs(state: State, wanted: Filter) -> list[dict[str, object]]:

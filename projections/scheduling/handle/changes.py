@@ -90,6 +90,7 @@ def _beside_own(job: JobRecord, own: list[JobRecord], *, is_top: bool) -> JobMov
 CHANGEABLE_WHEN_STARTED: Final = frozenset(
     {"run_limit_us", "limits", "rerunnable", "name", "array"}
 )
+OUTPUT: Final = ("stdout", "stderr")
 REQUIREMENT: Final = frozenset({"resreq", "requirement"})
 
 
@@ -110,19 +111,7 @@ def modify(state: State, command: ModifyJob, actor: str) -> NewEvents:
     changed = [name for name in changed if name != "dependency"]
     if not changed:
         return []
-    for name in ("user", "queue"):
-        if name in changed:
-            raise Refused(name, "can't be changed by a modification")
-    if "array" in changed and not _only_bound_differs(old, new):
-        raise Refused("array", "can't be changed but for how many may be started at a time")
-    if job.state in ENDED:
-        raise Refused("job_id", "must not have ended", f"{job.job_id} is {job.state.value}")
-    if job.state in LIVE:
-        fixed = [name for name in changed if name not in _changeable(state, job, new)]
-        if fixed:
-            rule = "can't be changed once the job has started"
-            raise Refused(fixed[0], rule, None, f"xce requeue {job.job_id} puts it back first.")
-        _check_hosts_have(state, job, new)
+    _check_changeable(state, job, new, changed)
     check_spec(state, new)
     if "user_priority" in changed:
         new = with_priority(state, new)
@@ -132,7 +121,53 @@ def modify(state: State, command: ModifyJob, actor: str) -> NewEvents:
         new = new.model_copy(update={"dependency": old.dependency})
     else:
         new = with_parents(state, new)
-    return [(job.stream, JobModified(spec=new, wishes_kept=_wishes_kept(state, job, new)))]
+    kept = _wishes_kept(state, job, new)
+    found: NewEvents = []
+    if "queue" in changed:
+        found.append((job.stream, JobSwitched(queue=new.queue, is_wish_kept=kept == "all")))
+    if changed != ["queue"]:
+        found.append((job.stream, JobModified(spec=new, wishes_kept=kept)))
+    return found
+
+
+def _check_changeable(state: State, job: JobRecord, new: JobSpec, changed: list[str]) -> None:
+    """
+    Refuse to change what nothing changes, or what nothing changes any more.
+    """
+    if "user" in changed:
+        raise Refused("user", "can't be changed by a modification")
+    if "array" in changed and not _only_bound_differs(job.spec, new):
+        raise Refused("array", "can't be changed but for how many may be started at a time")
+    if job.state in ENDED:
+        raise Refused("job_id", "must not have ended", f"{job.job_id} is {job.state.value}")
+    if job.state in LIVE:
+        fixed = [name for name in changed if name not in _changeable(state, job, new)]
+        if fixed:
+            rule = "can't be changed once the job has started"
+            field = _differs(job.spec, new, fixed[0])
+            raise Refused(field, rule, None, _instead(job, fixed[0]))
+        _check_hosts_have(state, job, new)
+
+
+def _differs(old: JobSpec, new: JobSpec, name: str) -> str:
+    """
+    Return a field that was changed, and of an object which of its own fields.
+    """
+    both = [getattr(each, name) for each in (old, new)]
+    if not isinstance(both[1], Program) or not isinstance(both[0], Program):
+        return name
+    parts = (part for part in Program.model_fields if part not in OUTPUT)
+    first = next(part for part in parts if getattr(both[0], part) != getattr(both[1], part))
+    return f"{name}.{first}"
+
+
+def _instead(job: JobRecord, name: str) -> str:
+    """
+    Return how a field of a started job is changed that a modification doesn't.
+    """
+    if name == "queue":
+        return f"xce switch QUEUE {job.job_id} moves a started job."
+    return f"xce requeue {job.job_id} puts it back first."
 
 
 def _wishes_kept(state: State, job: JobRecord, new: JobSpec) -> Literal["none", "others", "all"]:
@@ -179,7 +214,7 @@ def _only_output_differs(old: JobSpec, new: JobSpec) -> bool:
     requeue, looks there.
     """
     both = [each.program or Program() for each in (old, new)]
-    bare = [program.model_copy(update={"stdout": "", "stderr": ""}) for program in both]
+    bare = [program.model_copy(update=dict.fromkeys(OUTPUT, "")) for program in both]
     return bare[0] == bare[1]
 
 

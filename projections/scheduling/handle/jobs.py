@@ -104,7 +104,7 @@ def check_spec(state: State, spec: JobSpec) -> None:
     if not queue.spec.is_open:
         raise Refused("queue", "must be open", spec.queue)
     if spec.tasks_max < spec.tasks_min:
-        raise Refused("tasks_max", "must not be below tasks_min", spec.tasks_max)
+        raise Refused("tasks_max", "must not be below the fewest tasks", spec.tasks_max)
     if spec.hosts:
         _check_hosts(state, spec)
 

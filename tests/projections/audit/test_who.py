@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from domain.arrays import ArraySpec
 from domain.event import Value
 from domain.events.groups import GroupDefined
 from domain.events.jobs import JobHeld, JobKillRequested
@@ -24,7 +25,7 @@ from domain.projects import ProjectSpec
 from domain.queues import QueueSpec
 from domain.thresholds import parse_thresholds
 from domain.windows import parse_windows
-from projections.audit import fields
+from projections.audit import fields, job_words
 from projections.audit.reading import Reading
 from projections.audit.schema import tables
 from projections.audit.who import Question, change_words, commands, is_removal, told_changes
@@ -239,18 +240,33 @@ def test_a_field_that_was_empty_is_told_with_its_old_value(tmp_path: Path) -> No
 
 def test_what_people_call_a_field_is_said_of_fields_that_there_are() -> None:
     """
-    A field that was renamed would be told by its raw name again; each limit has an option.
+    A field that was renamed, or is new, would be told by its raw name.
     """
-    limits = {f"limits.{name}" for name in JobLimits.model_fields}
-    outputs = {f"program.{name}" for name in Program.model_fields}
-    exits = {f"exits.{name}" for name in ExitRules.model_fields}
-    columns = {column.name for column in tables()["jobs"].columns}
-    asked = {"array.started_max", "started_max", "job_id"}
-
-    assert set() == {*fields._WORDS, *fields._MADE} - {
-        *JobSpec.model_fields, *limits, *outputs, *exits, *columns, *asked
+    inner = {
+        f"{name}.{part}"
+        for name, model in (
+            ("array", ArraySpec), ("exits", ExitRules), ("limits", JobLimits), ("program", Program),
+        )
+        for part in model.model_fields
     }  # fmt: skip
-    assert limits <= set(fields._WORDS)
+    columns = {column.name for column in tables()["jobs"].columns}
+    words = set(job_words.job_fields())
+
+    assert {*JobSpec.model_fields, *inner, "job_id", "place"} == words
+    assert set() == set(fields._MADE) - words - columns
+    assert set(job_words.aliases()) <= columns | {"started_max"}
+    assert set(job_words.aliases().values()) <= words
+
+
+def test_moments_of_a_job_are_told_as_such() -> None:
+    """
+    They end in the unit of durations, and were told as so many days.
+    """
+    change = {"field": "begin_us", "old": None, "new": 1_000_000}
+
+    assert ["not before (-b): none -> 1970-01-01T00:00:01Z"] == told_changes(
+        [change], "job", is_new=False
+    )
 
 
 def test_by_positions(reading: Reading) -> None:

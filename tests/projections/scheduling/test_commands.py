@@ -22,7 +22,8 @@ from domain.commands import (
     WorkerReport,
 )
 from domain.errors import Conflict, Refused
-from domain.events.jobs import JobKillOrdered
+from domain.events.jobs import JobKillOrdered, JobModified, JobSwitched
+from domain.jobs import Program
 from tests.builders import MB_MILLI, SECOND_US, a_job, some_settings
 from tests.projections.scheduling.policies import queue
 from tests.projections.scheduling.preempting import licence
@@ -182,18 +183,16 @@ def test_a_switched_job_comes_behind_the_jobs_of_its_new_queue(scenario: Scenari
     ("field", "value"),
     [
         ("user", "bob"),
-        ("queue", "other"),
         ("array", ArraySpec(ranges=(IndexRange(start=1, end=2),))),
     ],
 )
 @pytest.mark.parametrize("is_started", [False, True])
-def test_whose_job_it_is_and_where_cannot_be_modified(
+def test_whose_job_it_is_and_which_elements_it_has_cannot_be_modified(
     scenario: Scenario, field: str, value: object, *, is_started: bool
 ) -> None:
     """
-    Another's job would be another job; for queues there is a command.
+    Another's job would be another job, and other elements would be other jobs.
     """
-    queue(scenario, "other")
     scenario.hosts("h1")
     scenario.jobs("A")
     if is_started:
@@ -204,6 +203,51 @@ def test_whose_job_it_is_and_where_cannot_be_modified(
 
     assert field == found.field
     assert found.rule.startswith("can't be changed")
+
+
+def test_a_pending_job_is_switched_by_a_modification_and_changed_in_one_step(
+    scenario: Scenario,
+) -> None:
+    """
+    LSF's bmod -q; the queue alone is a switch as any other.
+    """
+    queue(scenario, "other")
+    scenario.jobs("A", "B")
+    spec = scenario.job("A").spec.model_copy(update={"queue": "other", "name": "new"})
+    only = scenario.job("B").spec.model_copy(update={"queue": "other"})
+
+    both = scenario.command(ModifyJob(job_id="1", spec=spec))
+    one = scenario.command(ModifyJob(job_id="2", spec=only))
+
+    assert [JobSwitched, JobModified] == [type(each.event) for each in both]
+    assert [JobSwitched] == [type(each.event) for each in one]
+    assert ("other", "new") == (scenario.job("A").spec.queue, scenario.job("A").spec.name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "hint"),
+    [
+        ({"queue": "other"}, "queue", "xce switch QUEUE 1"),
+        ({"tasks_max": 2}, "tasks_max", "xce requeue 1"),
+        ({"program": Program(argv=("true",), stdin="/in", stdout="/o")}, "program.stdin", "requ"),
+    ],
+)
+def test_what_cannot_be_changed_of_a_started_job_is_named_with_what_does_it(
+    scenario: Scenario, changes: dict[str, object], field: str, hint: str
+) -> None:
+    """
+    Of a program the part is named that nothing changes any more; its output may go elsewhere.
+    """
+    queue(scenario, "other")
+    scenario.hosts("h1")
+    scenario.submit("A", program=Program(argv=("true",)))
+    scenario.session()
+    spec = scenario.job("A").spec.model_copy(update=changes)
+
+    found = refused(scenario, ModifyJob(job_id="1", spec=spec))
+
+    assert (field, "can't be changed once the job has started") == (found.field, found.rule)
+    assert hint in str(found.hint)
 
 
 def test_a_started_job_cannot_reserve_more_of_what_hosts_share(scenario: Scenario) -> None:

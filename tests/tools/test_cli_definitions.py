@@ -224,4 +224,12 @@ def _check_projects(live):
     refused = live.run("submit", "--", harness.program("true"))
     assert "xce define cluster default_project=/a" in first.stderr
     assert (2, True) == (refused.returncode, "each job counts for one" in refused.stderr)
-    assert "" == live.run("define", "project", "/b").stderr
+    assert "it has no members" in live.run("define", "project", "/b").stderr
+    assert "" == live.run("define", "project", "/b", "users=nobody").stderr
+    default = live.run("define", "cluster", "default_project=/a").stderr
+    assert "count for /a, which only its members may use: users nobody; others" in default
+    refused = live.run("submit", "--", harness.program("true")).stderr
+    assert "isn't among its users (nobody). An administrator" in refused
+    assert "count for it by default" in live.run("define", "project", "/a", "slots=9").stderr
+    elsewhere = live.run("define", "queue", "normal", "project=/b").stderr
+    assert "Note: project: jobs that name no project count for /b" in elsewhere

@@ -29,6 +29,8 @@ DEFINED = (
 BASES = {"absolute": "", "percent": "%", "per_processor": "/processor"}
 REMOVED = ("queue", "user", "group", "project", "limit", "profile")
 CLUSTER = "cluster"
+NOTED = {"default_project"}
+"""Fields of other kinds than queues and projects that people should know something of."""
 
 HEADS = ("LIMIT", "OF", "HOST", "RESOURCE", "USED", "MOST")
 
@@ -91,7 +93,8 @@ def define(
         # Nobody typed that word: what an administrator calls a host is a worker inside.
         error.field = "NAME" if kind == "host" and error.field == "worker" else error.field
         raise
-    notices = {**unit_notices(fields), **_notices(client, kind, name)}
+    said = {text.partition("=")[0] for text in fields}
+    notices = {**unit_notices(fields), **_notices(client, kind, name, said)}
     after = {**spec, "name": name} if kind == "resource" else spec
     changes = changes_of(kind, current, after)
     if as_json:
@@ -128,28 +131,16 @@ def _body(kind: str, name: str, spec: Json) -> Json:
     return {"settings": spec} if kind == CLUSTER else {kind: name, "spec": spec}
 
 
-def _notices(client: Client, kind: str, name: str) -> dict[str, str]:
+def _notices(client: Client, kind: str, name: str, said: set[str]) -> dict[str, str]:
     """
-    Return what follows from a definition that nobody may expect: what of a queue's counts for
-    nothing beside the others, and that jobs need a project once there is one.
+    Return what follows from a definition that nobody may expect.
     """
-    if kind not in ("queue", "project"):
+    if kind not in ("queue", "project") and not said & NOTED:
         return {}
+    from tools.cli.definition_notices import notices_about
     from tools.cli.definitions import read_definitions
-    from tools.cli.queue_notices import notices_of
 
-    found = read_definitions(client)
-    queues, cluster = found.queues(), found.cluster()
-    if kind == "queue":
-        # Somebody may have removed it already.
-        return notices_of(name, queues, cluster) if name in queues else {}
-    if cluster.default_project or len(found.names("project")) > 1:
-        return {}
-    words = (
-        "this is the first project, so jobs that name none, and whose queue and group name none, "
-        f"are refused from now on; xce define cluster default_project={name}"
-    )
-    return {"default_project": words}
+    return notices_about(read_definitions(client), kind, name, said)
 
 
 @click.command(

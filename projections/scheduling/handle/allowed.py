@@ -5,6 +5,8 @@ pends.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from domain.effective import check_ceilings, check_fixed, check_tasks_within
 from domain.errors import Denied, Refused
 from domain.job_states import JobState
@@ -13,10 +15,12 @@ from domain.reasons import PendReason, ReasonCode
 from domain.units import MEMORY_NAMES, show_memory, show_milli
 from projections.scheduling.budgets import LIMIT_RANK, QUEUE_RANK
 from projections.scheduling.records import JobRecord
-from projections.scheduling.rights import right_lost
+from projections.scheduling.rights import projects_of, right_lost
 from projections.scheduling.state import State
 
 UNNAMED = "Where projects are defined each job counts for one: name it, or have a default defined."
+
+MEMBERS_SHOWN = 8
 
 FIELDS = {
     ReasonCode.QUE_NO_RIGHT: ("queue", "doesn't take jobs of this user"),
@@ -38,8 +42,8 @@ def check_policies(state: State, spec: JobSpec) -> None:
     lost = right_lost(state, spec)
     if lost is not None:
         field, rule = FIELDS[lost.code]
-        is_unnamed = lost.code is ReasonCode.PROJECT_NO_RIGHT and not lost.detail
-        raise Denied(field, rule, lost.detail or "none", UNNAMED if is_unnamed else None)
+        hint = _membership(state, spec) if lost.code is ReasonCode.PROJECT_NO_RIGHT else None
+        raise Denied(field, rule, lost.detail or "none", hint)
     queue = state.queue(spec.queue).spec
     profile = state.stored.profiles.get(spec.profile) if spec.profile else None
     if spec.profile and profile is None:
@@ -52,6 +56,36 @@ def check_policies(state: State, spec: JobSpec) -> None:
     check_tasks_within(effective, queue)
     check_ceilings(effective, queue)
     _check_limits(state, trial)
+
+
+def _membership(state: State, spec: JobSpec) -> str:
+    """
+    Return why a user may not submit for a project, and what would help.
+    """
+    path, user = state.limits.project_of(spec), spec.user
+    own = projects_of(state, user)
+    others = f" {user} is a member of {_some(own)}: name one." if own else ""
+    if not path:
+        return UNNAMED + others
+    project = state.stored.projects.get(path)
+    if project is None:
+        return f"No such project is defined.{others or f' {user} is a member of none.'}"
+    default = "" if spec.project else f"Nothing named a project, and {path} is the default. "
+    why = f"{user} isn't among its users ({_some(project.users)})"
+    if project.groups:
+        why += f" nor in one of its groups ({_some(project.groups)})"
+    added = f"of its users too: xce definitions project {path} shows them"
+    if len(project.users) < MEMBERS_SHOWN:
+        added = f'one: xce define project {path} users="{" ".join((*project.users, user))}"'
+    return f"{default}{why}.{others} An administrator makes {user} {added}."
+
+
+def _some(names: Sequence[str]) -> str:
+    """
+    Return the first few of some names.
+    """
+    more = len(names) - MEMBERS_SHOWN
+    return (", ".join(names[:MEMBERS_SHOWN]) or "none") + (f" and {more} more" if more > 0 else "")
 
 
 def _check_limits(state: State, trial: JobRecord) -> None:

@@ -39,6 +39,9 @@ from projections.scheduling.handle.answers import NewEvents
 from projections.scheduling.handle.requirements import checked, parsed
 from projections.scheduling.state import State
 
+NAMES_SHOWN: Final = 8
+"""So many of what there is are named to somebody who named what there isn't."""
+
 
 def define_user(state: State, command: DefineUser, actor: str) -> NewEvents:
     """
@@ -106,7 +109,10 @@ def _check_scope(field: str, scope: Scope | None, known: Mapping[str, object]) -
 def _check_known(field: str, names: Iterable[str], known: Mapping[str, object]) -> None:
     unknown = next((name for name in names if name not in known), None)
     if unknown is not None:
-        raise Refused(field, "must name what exists", unknown)
+        some = ", ".join(list(known)[:NAMES_SHOWN]) or "none"
+        more = len(known) - NAMES_SHOWN
+        ends = f" and {more} more" if more > 0 else ""
+        raise Refused(field, "must name what exists", unknown, f"There are: {some}{ends}.")
 
 
 def define_profile(state: State, command: DefineProfile, actor: str) -> NewEvents:

@@ -54,6 +54,56 @@ def test_submission_needs_membership_of_that_very_project(scenario: Scenario) ->
         assert denied.value.field == "project"
 
 
+def test_a_refusal_says_which_membership_is_missing_and_what_helps(scenario: Scenario) -> None:
+    """
+    Who named no project hears which one was meant; who has another one, or none, hears that too.
+    """
+    group(scenario, "staff", "u9")
+    project(scenario, "/a", "u1", groups="staff")
+    project(scenario, "/b", "u2")
+    scenario.command(DefineCluster(settings=some_settings(default_project="/a")))
+
+    def hint(user: str, path: str = "") -> str:
+        with pytest.raises(Denied) as denied:
+            submit(scenario, "C", user, path)
+        return denied.value.hint or ""
+
+    why = "isn't among its users (u1) nor in one of its groups (staff)."
+    assert (
+        f"Nothing named a project, and /a is the default. u2 {why} u2 is a member of /b: name one. "
+        'An administrator makes u2 one: xce define project /a users="u1 u2".'
+    ) == hint("u2")
+    assert hint("u3", "/a").startswith(f"u3 {why} An administrator")
+    assert "No such project is defined. u2 is a member of /b: name one." == hint("u2", "/c")
+    assert "No such project is defined. u3 is a member of none." == hint("u3", "/c")
+
+
+def test_of_many_members_a_refusal_names_some(scenario: Scenario) -> None:
+    """
+    What it advises must not drop those that aren't named.
+    """
+    project(scenario, "/a", " ".join(f"u{number}" for number in range(20)))
+
+    with pytest.raises(Denied) as denied:
+        submit(scenario, "C", "eve", "/a")
+
+    assert "u7 and 12 more)" in str(denied.value.hint)
+    assert str(denied.value.hint).endswith("xce definitions project /a shows them.")
+
+
+def test_a_name_that_nothing_has_is_refused_with_those_that_there_are(scenario: Scenario) -> None:
+    """
+    A mistyped group would keep its members out in silence.
+    """
+    group(scenario, "staff", "u1")
+
+    with pytest.raises(Refused) as refused:
+        project(scenario, "/a", groups="stuff")
+
+    assert ("groups", "stuff") == (refused.value.field, refused.value.value)
+    assert "There are: staff." == refused.value.hint
+
+
 def test_members_may_come_through_groups(scenario: Scenario) -> None:
     """
     Also through groups of groups.

@@ -222,6 +222,8 @@ class Job:
     eased: list[str] = field(default_factory=list)
     index: int = 0
     most_at_once: int | None = None
+    wish: dict[str, int] = field(default_factory=dict)
+    is_forced: bool = False
     reasons: frozenset[Reason] = frozenset()
     is_never: bool = False
 
@@ -545,7 +547,7 @@ class Model:
         """
         Keep a pending job back; nothing is held for it any more.
         """
-        job.holds = None
+        job.holds, job.wish = None, {}
         self.turn(job, "PSUSP")
 
     def lift(self, job: Job) -> None:
@@ -559,6 +561,8 @@ class Model:
         """
         Change what a waiting job asks for; of a started one, what it takes on its hosts.
         """
+        from tests.model_forced import end_wish
+
         job.ask, was = ask, self.wanted(job).needs
         needs = self.wanted(job).needs
         if job.got is not None and needs != was:
@@ -566,6 +570,13 @@ class Model:
                 job.got.amounts[host] = {name: need.of(tasks, 1) for name, need in needs.items()}
         if job.state == "PEND":
             job.holds = None
+            end_wish(self, job)
+
+    def wish_for(self, job: Job, wish: dict[str, int]) -> None:
+        """
+        Want a pending job started on certain hosts, whatever else waits or is against it.
+        """
+        job.wish = wish
 
     def switch(self, job: Job, queue: str) -> None:
         """
@@ -725,7 +736,8 @@ class Model:
         job.got, job.actual, job.holds = None, {}, None
         job.order, job.aside = "", False
         job.go_on_wanted, job.stopped_for, job.spared = False, 0, []
-        job.by_window = job.by_load = False
+        job.by_window = job.by_load = job.is_forced = False
+        job.wish = {}
 
     # -- a session
 
@@ -733,6 +745,7 @@ class Model:
         """
         Decide: first about started jobs, then about waiting ones in order, then who goes on.
         """
+        from tests.model_forced import start_wished
         from tests.model_preempt import let_go_on
 
         self.decisions, self.tried = [], []
@@ -743,6 +756,7 @@ class Model:
         self._end_unwanted()
         self._put_back()
         self._stop_and_let_go_on()
+        start_wished(self)
         self._try_jobs()
         let_go_on(self)
         return self.decisions
@@ -894,7 +908,7 @@ class Model:
         """
         from tests.model_preempt import stop_for
 
-        waiting = [job for job in self.jobs.values() if job.state == "PEND"]
+        waiting = [job for job in self.jobs.values() if job.state == "PEND" and not job.wish]
         for job in waiting:
             why = self.why_not_ready(job)
             if why and not job.is_put_back:
@@ -935,9 +949,15 @@ class Model:
             job.reasons = frozenset(reasons)
             job.is_never = would_never(self, job)
             return False
+        self.start(job, got)
+        return True
+
+    def start(self, job: Job, got: Grant) -> None:
+        """
+        Start a job with what it gets.
+        """
         self.turn(job, "RUN")
         job.got, job.holds, job.start_us = got, None, self.now_us
-        job.is_new = True
+        job.is_new, job.wish = True, {}
         where = " ".join(f"{host}*{tasks}" for host, tasks in got.tasks.items())
         self.decide("dispatched", job.name, where)
-        return True

@@ -41,6 +41,7 @@ class Sight:
         ended: Jobs that are taken to have ended for it.
         only: The one host that is looked at, None for all.
         is_empty: See every host open and nothing in use.
+        sees_holds: See what is held for others.
 
     ``claimed`` is what earlier parts of the same request have been given, None for nothing.
     """
@@ -54,6 +55,7 @@ class Sight:
         ended: list[Job] | None = None,
         only: str | None = None,
         is_empty: bool = False,
+        sees_holds: bool = True,
     ) -> None:
         self.model = model
         self.job = job
@@ -61,6 +63,7 @@ class Sight:
         self.ended = ended or []
         self.only = only
         self.is_empty = is_empty
+        self.sees_holds = sees_holds
         self.claimed: Grant | None = None
         self.leads = True
         self.group: tuple[str, str] | None = None
@@ -113,7 +116,7 @@ class Sight:
         return [
             other
             for other in self.model.jobs.values()
-            if other.holds is not None and other is not self.job
+            if other.holds is not None and other is not self.job and self.sees_holds
         ]
 
     def slots(self, host: Host) -> int:
@@ -314,9 +317,9 @@ def _will_give(model: Model, victim: Job, resource: str) -> bool:
 def why_kept(model: Model, job: Job) -> Reason | None:
     """
     Return what keeps a whole job from starting: by rank, then the bound that has least left, then
-    the one that allows least in all.
+    the one that allows least in all. What is in use goes before what is only held.
     """
-    found = short_bounds(model, job, Sight(model, job))
+    found = short_bounds(model, job, Sight(model, job, sees_holds=False))
     found += [((rank, 0, 0, 0), kept) for rank, kept in other_keepers(model, job)]
     return min(found)[1] if found else None
 

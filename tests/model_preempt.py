@@ -88,7 +88,7 @@ def _search(model: Model, job: Job) -> tuple[list[Job], Grant] | None:
 
 
 def _may_stop(model: Model, other: Job, job: Job) -> bool:
-    if other.state != "RUN" or other.order or other.ask.is_exclusive:
+    if other.state != "RUN" or other.order or other.ask.is_exclusive or other.is_forced:
         return False
     if other.is_unwanted or other.stop_wanted or other.back_why:
         return False

@@ -17,6 +17,7 @@ from domain.event import Value
 from domain.ids import MaybeName
 from domain.resources import BUILT_IN, BUILT_IN_ONLY, Catalogue
 from domain.resreq.render import render
+from domain.resreq.sameness import in_one_order
 from domain.resreq.syntax import (
     EMPTY,
     Expr,
@@ -95,7 +96,7 @@ def effective_requirement(
     if queue_resreq is QueueResreq.IGNORE:
         queue, ranges = None, ()
     if mark is Mark.FIXED and profile not in {None, EMPTY}:
-        if job not in {None, EMPTY, profile}:
+        if job not in {None, EMPTY} and not _are_alike(job, profile):
             raise Refused(FIELD, "is fixed by the job's profile", render(job or EMPTY))
         job = None
     if mark is Mark.SELECT and profile is not None:
@@ -104,6 +105,15 @@ def effective_requirement(
     _check_ceilings(merge(job, profile, None), queue or EMPTY, ranges, catalogue)
     _check_ranges(merged, ranges, catalogue)
     return merged
+
+
+def _are_alike(one: Requirement | None, other: Requirement | None) -> bool:
+    """
+    Say whether two requirements say the same, in whatever order.
+    """
+    if one is None or other is None:
+        return one is other
+    return one == other or in_one_order(one) == in_one_order(other)
 
 
 def check_profile(requirement: Requirement, mark: Mark) -> Requirement:

@@ -22,7 +22,7 @@ from projections.scheduling.capacity import Column
 from projections.scheduling.placement.failures import failed_outcome
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
-from projections.scheduling.placement.shortages import spans_of
+from projections.scheduling.placement.shortages import identity_of, spans_of
 from projections.scheduling.records import JobRecord
 from projections.scheduling.request import Branch, Part, Request
 from projections.scheduling.state import State
@@ -47,12 +47,54 @@ def place_forced(
         return Pending(signature, lambda: barred)
     ground = _ground(state, job)
     ground.tracer = tracer
+    request = _freed(state.request_of(job), job)
     try:
-        return runner.place_on(ground, _freed(state.request_of(job), job), CHAIN)
+        outcome = runner.place_on(ground, request, CHAIN)
+        if isinstance(outcome, Placed) or len(job.forced_on) == 1:
+            return outcome
+        return _told_by_host(state, runner, job, request, outcome)
     except InvariantBroken:
         raise
     except Exception as failure:  # noqa: BLE001 - it is told to the job, and the others go on
         return failed_outcome(failure)
+
+
+def _told_by_host(
+    state: State, runner: PlacementRunner, job: JobRecord, request: Request, outcome: Pending
+) -> Pending:
+    """
+    Return why a job can't start, each host named for what it lacks for the tasks that it is to
+    have. The one plan that was tried in vain wanted all of them on one host, which is no reason.
+    """
+    several, found = len(request.branches) > 1, list[PendReason]()
+    told = [each for each in outcome.reasons() if each.code is not ReasonCode.HOST_SLOTS]
+    for number, branch in enumerate(request.branches, 1):
+        own = [each for each in told if not several or each.alternative == number]
+        is_whole = any(not each.hosts for each in own)
+        if is_whole or len(branch.parts) > 1 or len(branch.parts[0].usages) > 1:
+            found += own
+            continue
+        alone = replace(request, branches=(branch,), open_branches=1)
+        for reason in _lacking(state, runner, job, alone):
+            mark = {"alternative": number} if several else {}
+            found.append(reason.model_copy(update=mark))
+    # Whether it is for ever depends on what hosts there are.
+    return Pending((state.capacity.status, identity_of(found)), lambda: tuple(found))
+
+
+def _lacking(
+    state: State, runner: PlacementRunner, job: JobRecord, request: Request
+) -> Iterator[PendReason]:
+    """
+    Yield why each host can't have its tasks of a request with one alternative of one part.
+    """
+    branch = request.branches[0]
+    for number, tasks in _tasks_by_host(state, job).items():
+        part = replace(branch.parts[0], tasks_min=tasks, tasks_max=tasks)
+        own = replace(request, branches=(replace(branch, parts=(part,)),))
+        outcome = runner.place_on(_ground(state, job, only=number), own, CHAIN)
+        if isinstance(outcome, Pending):
+            yield from outcome.reasons()
 
 
 def could_never_be(state: State, runner: PlacementRunner, job: JobRecord) -> bool:
@@ -71,15 +113,17 @@ def _tasks_by_host(state: State, job: JobRecord) -> dict[int, int]:
     return {state.worker(each.host).number: each.tasks for each in job.forced_on}
 
 
-def _ground(state: State, job: JobRecord, *, is_empty: bool = False) -> Ground:
+def _ground(
+    state: State, job: JobRecord, *, is_empty: bool = False, only: int | None = None
+) -> Ground:
     """
-    Return the hosts named, each with room for as many tasks as it is to have.
+    Return the hosts named, or one of them, each with room for as many tasks as it is to have.
     """
     ground = Ground(state.capacity, is_empty=is_empty)
     ground.takes = np.zeros(state.capacity.hosts, np.bool_)
     ground.usable = np.zeros(state.capacity.hosts, np.int64)
     for number, count in _tasks_by_host(state, job).items():
-        ground.takes[number], ground.usable[number] = True, count
+        ground.takes[number], ground.usable[number] = only in (None, number), count
     return ground
 
 

@@ -174,6 +174,36 @@ def test_a_fixed_profile_refuses_another_value():
         effective_requirement(parse("rusage[mem=2]"), profile, mark=Mark.FIXED)
 
 
+@pytest.mark.parametrize(
+    ("fixed", "asked", "is_same"),
+    [
+        ("rusage[mem=1,lic=2]", "rusage[lic=2:mem=1]", True),
+        ("rusage[mem=1:lic=2:duration=5]", "rusage[lic=2:mem=1:duration=5]", True),
+        ("rusage[mem=1:lic=2:duration=5]", "rusage[mem=1,lic=2:duration=5]", False),
+        ("select[a && (b || c)] span[hosts=1]", "span[hosts=1] select[(c || b) && a]", True),
+        ("select[mem + swp == 3]", "select[3 == swp + mem]", True),
+        ("select[mem > swp]", "select[swp > mem]", False),
+        ("same[type:model]", "same[model:type]", True),
+        ("order[mem:ut]", "order[ut:mem]", False),
+        ("rusage[mem=1||lic=2]", "rusage[lic=2||mem=1]", False),
+        ("1*{rusage[mem=1]} + 2*{a}", "2*{a} + 1*{rusage[mem=1]}", False),
+        ("1*{rusage[mem=1,lic=2]} + 2*{b && a}", "1*{rusage[lic=2,mem=1]} + 2*{a && b}", True),
+    ],
+)
+def test_what_is_fixed_may_be_said_in_another_order(fixed: str, asked: str, *, is_same: bool):
+    """
+    A job that asks for the very same isn't refused for the order of its words; what is tried or
+    compared in the order written is something else in another.
+    """
+    profile = parse(fixed)
+
+    if is_same:
+        assert profile == effective_requirement(parse(asked), profile, mark=Mark.FIXED)
+    else:
+        with pytest.raises(Refused, match="is fixed"):
+            effective_requirement(parse(asked), profile, mark=Mark.FIXED)
+
+
 def test_a_profiles_select_is_anded_and_may_hold_nothing_else():
     """
     It is refused where it is defined, not at some job's submission.

@@ -40,6 +40,7 @@ from domain.commands import (
     RemoveLimit,
     RequeueJob,
     ResumeJob,
+    RunJob,
     StopJob,
     SubmitJob,
     SwitchJob,
@@ -59,7 +60,7 @@ from domain.events.workers import JobUsage
 from domain.groups import GroupSpec
 from domain.ids import job_of_stream, job_stream
 from domain.job_states import LIVE
-from domain.jobs import ExitRules, HostChoice, JobSpec
+from domain.jobs import ExitRules, HostChoice, JobSpec, WantedHost
 from domain.limits import Basis, LimitAmount, LimitSpec, Scope
 from domain.name_lists import NameList, parse_names
 from domain.preemption import OnPreempt, Preemption, PreemptPolicy
@@ -99,6 +100,7 @@ from tests.model import (
     Threshold,
 )
 from tests.model_bounds import bounds_of, taken_of
+from tests.model_forced import may_not_be_wished
 from tests.model_place import may_not_be
 from tests.replay.logs import ListLog
 
@@ -540,6 +542,16 @@ class Pair:
         if refused is None:
             self.model.modify(job, ask)
 
+    def wish(self, job: Job, wish: dict[str, int]) -> None:
+        """
+        Want a pending job started on certain hosts.
+        """
+        hosts = tuple(WantedHost(host=host, tasks=tasks) for host, tasks in wish.items())
+        refused = self._refused(RunJob(job_id=job.name, hosts=hosts), "root")
+        assert may_not_be_wished(self.model, job, wish) == (refused is not None), refused
+        if refused is None:
+            self.model.wish_for(job, wish)
+
     # -- hosts
 
     def close(self, host: Host, *, is_closed: bool) -> None:
@@ -705,9 +717,12 @@ class Pair:
             if job.state == "PEND":
                 by_set.setdefault(self.record(job).reason_set, job)
         for job in self.model.jobs.values():
-            if job.state != "PEND" or job.is_put_back or not self.model.may_start(job.queue):
+            if job.state != "PEND" or job.is_put_back:
+                continue
+            if not self.model.may_start(job.queue) and not job.wish:
                 continue
             is_known = job.number in self.model.tried or self.model.why_not_ready(job)
+            is_known = is_known or bool(job.wish)
             if not is_known:
                 continue
             first = by_set.get(self.record(job).reason_set, job)

@@ -17,7 +17,7 @@ from domain.commands import (
     WorkerReport,
 )
 from domain.errors import Refused
-from domain.jobs import ExitRules
+from domain.jobs import ExitRules, HostChoice
 from domain.queues import QueueLimits
 from domain.users import UserSpec
 from projections.scheduling.core import Core
@@ -419,3 +419,19 @@ def test_a_victim_that_a_user_stopped_and_let_go_on_waits_for_its_preemptor(
     scenario.session()
 
     assert {"A": "SSUSP", "B": "RUN"} == scenario.states()
+
+
+def test_hosts_that_an_operator_named_are_short_of_what_they_lack_alone(scenario: Scenario) -> None:
+    """
+    Two tasks fit on h1: it isn't short of memory for all three, nor any of them of slots.
+    """
+    scenario.hosts("h1 mem_mb=250", "h2 mem_mb=150")
+    scenario.submit("X", resreq=("rusage[mem=100]",), hosts=(HostChoice(host="h2"),))
+    scenario.session()
+    scenario.submit("A", tasks_min=3, tasks_max=3, resreq=("rusage[mem=100/task]",))
+
+    scenario.run("A", "h1*2", "h2*1")
+
+    assert ["A pended: mem short on h2"] == scenario.session()
+    scenario.finish("X")
+    assert ["A dispatched: h1*2 h2*1"] == scenario.session()

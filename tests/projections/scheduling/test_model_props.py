@@ -9,6 +9,7 @@ The real core and the obvious slow scheduler decide alike, whatever happens to a
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +27,7 @@ from hypothesis.stateful import (
 
 from domain.amounts import MEM
 from domain.jobs import JobSpec
-from projections.scheduling import limits, own_view, session
+from projections.scheduling import forcing, limits, own_view, session
 from projections.scheduling.budgets import Budget
 from projections.scheduling.limits import Limits
 from projections.scheduling.loads import Loads
@@ -164,6 +165,7 @@ WAYS = st.sampled_from(["suspend", "suspend", "kill", "requeue"])
 WINDOWS = st.sampled_from([(0, 20), (0, 5), (5, 30), (2, 10), (10, 1_000)])
 BOUNDS = st.sampled_from([None, None, None, None, 5, 3, 2, 1, 0])
 SELDOM = st.sampled_from([False, False, False, True])
+WISHES = st.sampled_from([[1], [1], [2], [3], [1, 1], [2, 1], [1, 2]])
 AMOUNTS = st.one_of(
     st.tuples(
         st.sampled_from(["jobs", "slots", "tasks"]),
@@ -177,7 +179,17 @@ SCOPES = st.sampled_from([None, None, ("some", False), ("some", True), ("all", T
 MOST_WAITING = 8
 THEMES = st.frozensets(
     st.sampled_from(
-        ["bounds", "projects", "hosts", "times", "requests", "queues", "load", "profiles"]
+        [
+            "bounds",
+            "forced",
+            "hosts",
+            "load",
+            "profiles",
+            "projects",
+            "queues",
+            "requests",
+            "times",
+        ]
     ),
     max_size=3,
 )
@@ -509,6 +521,32 @@ class Twice(RuleBasedStateMachine):
         self.on_job(pick, "move", "PEND", to_top=to_top)
 
     # -- what administrators do
+
+    @about("forced")
+    @rule(pick=ANY, wishes=WISHES, others=ANY)
+    def wish(self, pick: int, wishes: list[int], others: int) -> None:
+        """
+        Want a pending job on certain hosts.
+        """
+        names = list(self.pair.model.hosts)
+        jobs = [job for job in self.jobs("PEND") if not (job.ask.branches or job.is_unwanted)]
+        if jobs:
+            names = names[others % len(names) :] + names[: others % len(names)]
+            self.pair.wish(jobs[pick % len(jobs)], dict(zip(names, wishes, strict=False)))
+
+    @about("forced")
+    @rule(ask=ASKS, pick=ANY)
+    def submit_and_wish(self, ask: Ask, pick: int) -> None:
+        """
+        Submit a job and want all of it on some host, then decide.
+        """
+        before = set(self.pair.model.jobs)
+        self.pair.submit(ask, is_held=False)
+        for number in set(self.pair.model.jobs) - before:
+            job = self.pair.model.jobs[number]
+            name, tasks = self.a_host(pick).name, self.pair.model.wanted(job).tasks_max
+            self.pair.wish(job, {name: tasks})
+        self.session()
 
     @about("bounds")
     @rule(name=QUEUE_NAMES, slots=BOUNDS, user_slots=BOUNDS, host_slots=BOUNDS, jobs=BOUNDS)
@@ -923,6 +961,13 @@ def never_protected(*arguments: Any) -> bool:
     return False
 
 
+def nothing_bars(*arguments: Any) -> Iterator[Any]:
+    """
+    Start jobs that operators want on hosts that nobody reaches, or that exclusive jobs have.
+    """
+    return iter(())
+
+
 BALANCE = Limits.balance
 SABOTAGES: dict[str, tuple[object, str, Any, str]] = {
     "readiness": (session, "kept_back", always_ready, "times"),
@@ -935,6 +980,7 @@ SABOTAGES: dict[str, tuple[object, str, Any, str]] = {
     "stops": (Loads, "to_stop", nobody, "load"),
     "profiles": (State, "requirement_of", its_own, "profiles"),
     "protection": (Preemption, "_is_protected", never_protected, ""),
+    "forced": (forcing, "_barred", nothing_bars, "forced hosts"),
     "percent": (limits, "PERCENT_MILLI", 10 * MILLI, "bounds"),
 }
 """What is sabotaged: where, which rule, what stands in its place; and what such lives are about."""

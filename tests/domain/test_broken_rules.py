@@ -61,6 +61,24 @@ def test_an_unknown_field_is_answered_with_those_that_are_known(
     assert set(known) <= set(named)
 
 
+def test_a_number_that_is_too_long_to_be_read_names_its_field() -> None:
+    """
+    It is refused before there are any fields, and told as a place in the body.
+    """
+    body = f'{{"queue": "q", "spec": {{"priority" : {"9" * 4301}, "nice": 3}}}}'
+    for raw in (body, body.encode()):
+        with pytest.raises(ValidationError) as caught:
+            DefineQueue.model_validate_json(raw)
+
+        refused = refused_of(caught.value, DefineQueue)
+        assert ("priority", "must have at most 4300 digits", None) == (
+            refused.field, refused.rule, refused.value
+        )  # fmt: skip
+    with pytest.raises(ValidationError) as caught:
+        DefineQueue.model_validate_json("9" * 4301)
+    assert "body" == refused_of(caught.value, DefineQueue).field
+
+
 def test_a_body_that_is_no_json_is_told_with_its_place() -> None:
     """
     The body itself isn't repeated.

@@ -8,7 +8,7 @@ import pytest
 
 from domain.effective import values_of
 from domain.errors import Refused
-from domain.exit_values import parse_requeue_values
+from domain.exit_values import parse_requeue_values, show_requeue_values
 from domain.jobs import ExitRules, JobSpec
 from domain.profiles import ProfileSpec
 from domain.queues import QueueSpec
@@ -83,3 +83,17 @@ def test_fixed_rules_of_a_profile_go_before_the_jobs_own():
     found = values_of(job, profile, QueueSpec(priority=1)).exits
 
     assert ExitRules(requeue=(1,), success=(3,)) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "99", "99 100 EXCLUDE(20 21)", "EXCLUDE(3)", "all", "all ~1 ~2", "all ~7 EXCLUDE(7)"],
+)
+def test_values_that_put_a_job_back_are_told_as_they_can_be_given(text):
+    """
+    254 numbers in a line are what nobody typed.
+    """
+    found = parse_requeue_values(text)
+
+    assert found == parse_requeue_values(show_requeue_values(*found))
+    assert len(show_requeue_values(*found)) <= len(text)

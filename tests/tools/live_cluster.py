@@ -143,7 +143,7 @@ class Cluster:
         if self._connection is None:
             self._connection = Connection(self.directory)
         try:
-            content = None if body is None else json.dumps(body)
+            content = body if body is None or isinstance(body, bytes) else json.dumps(body)
             self._connection.request(method, target, content)
             response = self._connection.getresponse()
             return response.status, json.loads(response.read())

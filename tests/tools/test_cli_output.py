@@ -193,6 +193,47 @@ def test_a_list_leaves_columns_out_so_that_its_last_one_can_be_read():
     assert cells == output._narrowed(cells, 80, ["QUEUE"])
 
 
+REASONS = """
+from tools.cli.output import table
+
+table(
+    ("JOB", "STATE", "NAME", "REASON"),
+    [(1, "PEND", "short", "held"), (2, "PEND", "x", "not enough slots: 12 hosts; closed: 3 hosts"),
+     (3, "RUN", "y", None)],
+    is_list=True, spare="NAME", tells=True,
+)
+"""
+
+
+@pytest.mark.parametrize("columns", [12, 20, 30, 40, 50, 60])
+def test_a_reason_is_never_cut_however_narrow_the_terminal_is(columns):
+    """
+    It is what people look for: other columns give way, and then it stands below its line.
+    """
+    lines = on_terminal(columns, REASONS)
+    told = " ".join(" ".join(lines).split())
+
+    assert "not enough slots: 12 hosts; closed: 3 hosts" in told
+    assert "held" in told
+    assert all(len(line) <= columns for line in lines if "--wide" not in line)
+
+
+def test_a_reason_stands_below_only_where_it_does_not_fit():
+    """
+    Lines are read down; one that is whole stays so, and a line of none has nothing below it.
+    """
+    narrow, less = on_terminal(30, REASONS), on_terminal(50, REASONS)
+
+    assert [
+        "JOB  STATE  NAME", "1    PEND   short", "    held", "2    PEND   x",
+        "    not enough slots: 12", "    hosts; closed: 3 hosts", "3    RUN    y",
+    ] == narrow  # fmt: skip
+    assert [
+        "JOB  STATE  NAME   REASON", "1    PEND   short  held", "2    PEND   x",
+        "    not enough slots: 12 hosts; closed: 3 hosts", "3    RUN    y      -",
+    ] == less  # fmt: skip
+
+
 def test_other_tables_are_wrapped_in_their_last_column():
     """
     They are read line by line, and what a field means must not be cut away.

@@ -227,6 +227,8 @@ class PendReason(Value):
         Return the reason in words, without its hosts.
         """
         words = TEXTS[self.code].format(resource=self.resource)
+        if self.code is ReasonCode.LOAD_UNAVAIL and self.detail:
+            return f"its worker doesn't report the load index {self.detail}"
         return f"{words} ({self.detail})" if self.detail else words
 
 

@@ -186,7 +186,7 @@ _BUILT_IN: Final = (
     _load("r1m", "run queue length, mean of a minute"),
     _load("r15m", "run queue length, mean of 15 minutes"),
     _load("ut", "share of the processors in use, 0 to 1"),
-    _load("pg", "pages in and out a second"),
+    _load("pg", "pages swapped in and out a second"),
     _load("io", "disk traffic, KB a second"),
     _load("ls", "users logged in", is_consumable=False),
     _load("it", "minutes since the last input", is_consumable=False, lower_is_better=False),

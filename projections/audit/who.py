@@ -24,6 +24,7 @@ from projections.audit.wording import amount_words
 # What lists of names and amounts are made of, and how the field that holds one ends.
 LISTED_NAME = {"name", "preference", "is_first", "is_excluded"}
 RESOURCES = "resources."
+SETTINGS = "settings."
 LIST_ENDINGS = (".entries", ".names", ".windows")
 MOMENTS = ("begin_us", "deadline_us")
 SCOPE_NAMES = ".names.entries"
@@ -214,6 +215,9 @@ def change_words(change: Mapping[str, object], kind: str = "", *, is_new: bool =
     field = str(change["field"])
     for ending in LIST_ENDINGS:
         field = field.removesuffix(ending)
+    # What a host reports stands beside what administrators say of it, which may come later.
+    is_new = is_new and not field.startswith(SETTINGS)
+    field = field.removeprefix(SETTINGS)
     new, called = _shown(field, change["new"]), field_words(field, kind)
     if change["old"] is None and is_new:
         return f"{called} = {new}"

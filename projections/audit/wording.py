@@ -123,7 +123,8 @@ def _finished(event: jobs.JobFinished) -> str:
 
 def _joined(event: workers.WorkerJoined) -> str:
     totals = "".join(
-        f", {one.name} {amount_words(one.name, one.total_milli)}" for one in event.resources
+        f", {one.name} {_rounded(Amount(resource=one.name, milli=one.total_milli))}"
+        for one in event.resources
     )
     as_what = f"incarnation {event.incarnation}, host number {event.host_number}"
     return f"joined as {as_what}, {event.slots} slots{totals}"
@@ -132,9 +133,25 @@ def _joined(event: workers.WorkerJoined) -> str:
 def _reported(event: workers.WorkerReported) -> str:
     if event.is_blind:
         return "reported that it can't measure its load"
-    load = _amounts(event.load) or "nothing"
+    free = [one for one in event.load if one.resource in MEMORY_NAMES]
+    busy = [one for one in event.load if one.resource not in MEMORY_NAMES]
+    told = []
+    if free:
+        told.append("free " + ", ".join(f"{one.resource} {_rounded(one)}" for one in free))
+    if busy:
+        told.append("load " + ", ".join(f"{one.resource} {_rounded(one)}" for one in busy))
+    load = ", ".join(told) or "nothing"
     jobs_told = f"{len(event.jobs)} job{'' if len(event.jobs) == 1 else 's'}"
-    return f"reported: free {load}; usage of {jobs_told}"
+    return f"reported: {load}; usage of {jobs_told}"
+
+
+def _rounded(one: Amount) -> str:
+    """
+    Return an amount as people read it: of what is measured the last digits are noise.
+    """
+    if one.resource in MEMORY_NAMES:
+        return show_memory_rounded(one.milli)
+    return show_milli(one.milli)
 
 
 def _moved(event: jobs.JobMoved) -> str:

@@ -16,7 +16,7 @@ import pytest
 
 from domain.amounts import Amount
 from domain.jobs import EnvironmentVariable, Program
-from tools.agent import loads, measure, processes
+from tools.agent import measure, processes
 from tools.agent.agent import Agent, AgentSettings
 from tools.agent.assignments import CannotRun, start_request
 from tools.agent.files import WorkerFiles, expand_path
@@ -401,49 +401,6 @@ def test_swap_space_is_told_where_there_is_some(swap_kib: int) -> None:
     assert not meter.is_news(told)
     other = measure.Total(memory=1 << 20).usage_of(attempt)
     assert bool(swap_kib) == meter.is_news(other)
-
-
-@pytest.mark.parametrize(
-    ("told_kib", "seen_kib", "is_news"),
-    [
-        (100_000, 105_000, False),
-        (100_000, 115_000, True),
-        (10_000, 12_000, False),
-        (10_000, 15_000, True),
-        (100_000, 80_000, True),
-    ],
-)
-def test_what_counts_as_a_change(told_kib: int, seen_kib: int, is_news: bool) -> None:
-    """
-    More than a tenth, and more than 4 MiB.
-    """
-    assert is_news == loads.has_changed(told_kib * 1000, seen_kib * 1000)
-
-
-@pytest.mark.parametrize(
-    ("told", "seen", "is_news"),
-    [(0, 500, False), (0, 501, True), (4_000, 4_900, False), (4_000, 5_001, True)],
-)
-def test_a_run_queue_is_told_again_when_it_has_changed_much(
-    told: int, seen: int, is_news: bool
-) -> None:
-    """
-    By more than half a process and a quarter; what was never told is news.
-    """
-    news = loads.LoadNews()
-    first = news.of({"r1m": told})
-    assert [("r1m", told)] == [(each.resource, each.milli) for each in first]
-    news.note(first)
-    assert is_news == bool(news.of({"r1m": seen}))
-    news.forget()
-    assert news.of({"r1m": told})
-
-
-def test_load_thresholds_of_run_queues_and_space_have_figures() -> None:
-    """
-    Those that sites bound most are measured.
-    """
-    assert {"mem", "swp", "tmp", "r1m", "r15m"} == set(loads.load_of_host())
 
 
 def test_a_host_is_described_by_what_the_system_says() -> None:

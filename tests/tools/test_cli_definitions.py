@@ -15,9 +15,12 @@ from domain.definitions import MODELS, fields_of
 from domain.name_lists import parse_names
 from domain.preemption import Preemption, Relation
 from domain.queues import QueueSpec
+from domain.thresholds import parse_thresholds
 from tests.builders import some_settings
 from tests.tools import cli_harness as harness
 from tools.cli import main, policies
+from tools.cli.definition_notices import unreported
+from tools.cli.definitions import Definitions
 from tools.cli.queue_notices import notices_of
 
 MADE = ("requirement", "stop_when", "resume_when")
@@ -203,7 +206,9 @@ def test_a_live_cluster_shows_each_definition_in_full(tmp_path):
         assert ("ok", False) == (
             (one := live.ask("hosts", host))["status"], one["settings"]["is_locked"]
         )
-        assert "1 of 2 slots used by 1 job" in live.run("hosts", host).stdout
+        shown = live.run("hosts", host).stdout
+        assert "1 of 2 slots used by 1 job" in shown
+        assert "run queue length, mean of a minute" in shown
         assert (1, True) == (
             (gone := live.run("jobs", "-q", "none")).returncode, "-q: must be" in gone.stderr
         )
@@ -211,6 +216,34 @@ def test_a_live_cluster_shows_each_definition_in_full(tmp_path):
         # What stands before a subcommand's name is meant for it too.
         elsewhere = live.run("queues", "--dir", str(tmp_path / "none"), "close", "normal")
         assert 3 == elsewhere.returncode
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "thresholds", "words"),
+    [
+        ("queue", "q", "r1m=4", None),
+        ("queue", "q", "ls=4 r1m=2", "h1 hasn't reported ls so far, and no job of this queue"),
+        ("queue", "q", "r15s=4", "h1, h2 haven't reported r15s so far"),
+        ("host", "h1", "r15s=4", "h1 hasn't reported r15s so far, and no job starts there"),
+        ("host", "h2", "ls=4", None),
+        ("host", "h3", "ls=4", None),
+    ],
+)
+def test_a_bound_of_a_load_that_nobody_reports_is_told(kind, name, thresholds, words):
+    """
+    Nothing starts on such a host, for ever; one that has only just joined reports nothing yet.
+    """
+    bounds = [each.model_dump(mode="json") for each in parse_thresholds(thresholds)]
+    spec = {"queue": {"priority": 1, "thresholds": bounds}, "host": {"thresholds": bounds}}[kind]
+    hosts = [
+        {"host": host, "load": [{"index": index, "milli": 1} for index in load.split()]}
+        for host, load in (("h1", "mem r1m"), ("h2", "mem r1m ls"), ("h3", ""))
+    ]
+
+    told = unreported(Definitions({"definitions": {kind: {name: spec}}}), kind, name, hosts)
+
+    assert (words is None) == (told == {})
+    assert (words or "") in told.get("thresholds", "")
 
 
 def _check_projects(live):

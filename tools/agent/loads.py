@@ -1,5 +1,6 @@
 """
-Measure a host's load: what is free, and how long its run queue is.
+Measure a host's load: what is free, how long its run queue is, and what of all that is worth
+telling.
 """
 
 from __future__ import annotations
@@ -17,13 +18,20 @@ CHANGE_SHARE: Final = 10
 """A figure is told again when it has changed by more than a tenth of what was told last,"""
 CHANGE_KIB_MIN: Final = 4096
 """and by more than this, so that small jobs don't chatter."""
-QUEUE_SHARE: Final = 4
-"""The length of a run queue is told again when it has changed by more than a quarter,"""
-QUEUE_MILLI_MIN: Final = 500
-"""and by more than half a process."""
+CHANGES: Final = {
+    "r1m": (4, 500),
+    "r15m": (4, 500),
+    "ut": (4, 100),
+    "pg": (4, 10 * MILLI),
+    "io": (4, 1024 * MILLI),
+    "ls": (10**9, 0),
+    "it": (10, MILLI - 1),
+}
+"""Load index -> of which share, and of how many thousandths, a change is worth telling when it is
+more than both: a quarter and half a process; a tenth of all processors; 10 pages, 1 MiB a second;
+any change of who is logged in; a minute, and of long times a tenth."""
 
 KIB_BYTES: Final = 1024
-QUEUES: Final = ("r1m", "r15m")
 
 
 def milli_kib(size_bytes: int) -> int:
@@ -84,10 +92,11 @@ class LoadNews:
         told = self._told.get(name)
         if told is None:
             return True
-        if name in QUEUES:
-            change = abs(milli - told)
-            return change > QUEUE_MILLI_MIN and change * QUEUE_SHARE > told
-        return has_changed(told, milli)
+        if name not in CHANGES:
+            return has_changed(told, milli)
+        share, least = CHANGES[name]
+        change = abs(milli - told)
+        return change > least and change * share > told
 
 
 def has_changed(told_milli: int, seen_milli: int) -> bool:

@@ -14,10 +14,11 @@ import psutil
 
 from domain.amounts import MEM, Amount, Attribute, HostResource
 from domain.events.workers import JobUsage
-from tools.agent import processes
+from tools.agent import logins, processes
 from tools.agent.loads import LoadNews, has_changed, load_of_host, milli_kib
 from tools.agent.messages import Attempt, Phase
 from tools.agent.protocol import Usage
+from tools.agent.rates import Rates
 
 SWAP = "swp"
 
@@ -71,6 +72,7 @@ class Meter:
     def __init__(self, worker_directory: str) -> None:
         self._worker_directory = worker_directory
         self._load_news = LoadNews()
+        self._rates = Rates()
         self._is_blind = False
         self._told: dict[tuple[str, int], JobUsage] = {}
 
@@ -81,7 +83,8 @@ class Meter:
         running = {attempt.pid: attempt for attempt in attempts if attempt.phase is Phase.RUNNING}
         try:
             used = _used(running, self._worker_directory)
-            load = load_of_host()
+            self._rates.look()
+            load = {**load_of_host(), **self._rates.indices(), **logins.indices()}
         except (OSError, psutil.Error):
             return self._blind()
         if self._is_blind:

@@ -5,10 +5,13 @@ keeps from submitting.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from domain.projects import ProjectSpec
+from domain.queues import QueueSpec
+from domain.workers import HostSettings
+from tools.cli.client import Json
 from tools.cli.queue_notices import notices_of
 
 if TYPE_CHECKING:
@@ -91,10 +94,8 @@ def _defaults(found: Definitions) -> set[str]:
 def _members(project: ProjectSpec) -> str:
     told = []
     for words, names in (("users", project.users), ("groups", project.groups)):
-        more = len(names) - SHOWN_MAX
         if names:
-            end = f" and {more} more" if more > 0 else ""
-            told.append(f"{words} {', '.join(names[:SHOWN_MAX])}{end}")
+            told.append(f"{words} {_some(names)}")
     return " and ".join(told) or "it has none"
 
 
@@ -102,3 +103,46 @@ def _project(found: Definitions, path: str) -> ProjectSpec:
     spec = found.spec("project", path)
     assert isinstance(spec, ProjectSpec), path
     return spec
+
+
+def unreported(
+    found: Definitions, kind: str, name: str, hosts: Sequence[Json]
+) -> dict[str, str]:
+    """
+    Return what bounds of load indices do on hosts that don't report them: nothing starts there.
+
+    Args:
+        found: Everything that is defined.
+        kind: A queue or a host.
+        name: Which one.
+        hosts: Each host with its load, as the scheduler tells it.
+    """
+    if name not in found.names(kind):
+        return {}
+    spec = found.spec(kind, name)
+    assert isinstance(spec, QueueSpec | HostSettings), kind
+    # Whoever reports nothing yet has only just joined.
+    heard = [
+        host for host in hosts if host["load"] and (kind == "queue" or host["host"] == name)
+    ]
+    told = [
+        f"{_some(missing)} {'has' if len(missing) == 1 else 'have'}n't reported {one.index} so far"
+        for one in spec.thresholds
+        if (missing := [host["host"] for host in heard if not _reports(host, one.index)])
+    ]
+    if not told:
+        return {}
+    what = "no job of this queue starts there" if kind == "queue" else "no job starts there"
+    return {"thresholds": f"{', '.join(told)}, and {what} until then; xce hosts NAME shows a load"}
+
+
+def _reports(host: Json, index: str) -> bool:
+    return any(one["index"] == index for one in host["load"])
+
+
+def _some(names: Sequence[str]) -> str:
+    """
+    Return the first few of some names.
+    """
+    more = len(names) - SHOWN_MAX
+    return ", ".join(names[:SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")

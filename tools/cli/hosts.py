@@ -125,6 +125,9 @@ def show(directory: Path, name: str, *, as_json: bool) -> None:
         f"{heard}.")
     table(("HAS", "VALUE", "FREE"), _has(row))
     say()
+    if row.get("load"):
+        table(("LOAD", "VALUE", "MEANS"), _load(row), numbers="VALUE")
+        say()
     show_definition(defined, "host", name)
 
 
@@ -135,6 +138,22 @@ def _has(row: Json) -> list[tuple[str, str, str]]:
         for one in row["resources"]
     ]  # fmt: skip
     return [*amounts, *((name, str(value), "") for name, value in row["attributes"].items())]
+
+
+def _load(row: Json) -> list[tuple[str, str, str]]:
+    """
+    Return each load index that a host's worker reports, with what it means.
+    """
+    from domain.resources import BUILT_IN
+
+    return [
+        (
+            one["index"],
+            show_amount(one["index"], one["milli"]),
+            BUILT_IN[one["index"]].description if one["index"] in BUILT_IN else "",
+        )
+        for one in row["load"]
+    ]
 
 
 def _set(directory: Path, name: str, verb: str, body: Json, *, as_json: bool) -> None:

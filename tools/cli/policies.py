@@ -29,7 +29,7 @@ DEFINED = (
 BASES = {"absolute": "", "percent": "%", "per_processor": "/processor"}
 REMOVED = ("queue", "user", "group", "project", "limit", "profile")
 CLUSTER = "cluster"
-NOTED = {"default_project"}
+NOTED = {"default_project", "thresholds"}
 """Fields of other kinds than queues and projects that people should know something of."""
 
 HEADS = ("LIMIT", "OF", "HOST", "RESOURCE", "USED", "MOST")
@@ -137,10 +137,14 @@ def _notices(client: Client, kind: str, name: str, said: set[str]) -> dict[str, 
     """
     if kind not in ("queue", "project") and not said & NOTED:
         return {}
-    from tools.cli.definition_notices import notices_about
+    from tools.cli.definition_notices import notices_about, unreported
     from tools.cli.definitions import read_definitions
 
-    return notices_about(read_definitions(client), kind, name, said)
+    found = read_definitions(client)
+    notices = notices_about(found, kind, name, said)
+    if "thresholds" in said:
+        notices |= unreported(found, kind, name, client.get("/v1/hosts")["hosts"])
+    return notices
 
 
 @click.command(

@@ -78,7 +78,10 @@ HELP: Final[dict[str, str]] = {
     "HOST_STOP_COND": "less load there: xce hosts NAME shows a host's load",
     "HOST_DISABLED": "an administrator's xce hosts open NAME; xce hosts says which are closed",
     "SBD_UNREACH": "the workers of those hosts: xce hosts shows which aren't heard",
-    "LOAD_UNAVAIL": "the workers of those hosts: xce hosts shows which aren't heard",
+    "LOAD_UNAVAIL": (
+        "workers that are heard and report it: xce hosts shows who isn't heard, xce hosts NAME "
+        "what is reported; or no condition on it (xce modify -R TEXT {job}, xce queues {queue})"
+    ),
 }
 """Main reason -> what helps; of others nothing but time, or what is told beside them."""
 

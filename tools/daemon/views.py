@@ -300,6 +300,7 @@ def _host(state: State, worker: WorkerRecord, job_count: int) -> dict[str, objec
         "jobs": job_count,
         "resources": list(_resources(state, worker)),
         "attributes": {one.name: one.value for one in worker.attributes},
+        "load": [{"index": name, "milli": milli} for name, milli in worker.load.items()],
         "incarnation": worker.incarnation,
         "joined_us": worker.joined_us,
         "report_us": worker.report_us,

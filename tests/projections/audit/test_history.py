@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from domain.amounts import Amount
 from domain.arrays import ArraySpec, IndexRange
 from domain.errors import NotFound, Refused
 from domain.events.jobs import (
@@ -63,7 +64,9 @@ def reading(tmp_path: Path):
     log.session(("reasons", short_of_memory()))
     log.session((job, dispatched(1, (0, 1, 2))))
     log.add(job, JobStarted(attempt=1, pid=7))
-    log.add("worker:h1", WorkerReported(incarnation=1))
+    load = (("r1m", 1_500), ("mem", 2_500_000_000))
+    amounts = tuple(Amount(resource=name, milli=milli) for name, milli in load)
+    log.add("worker:h1", WorkerReported(incarnation=1, load=amounts))
     log.add("worker:h1", WorkerBecameUnreachable(silent_us=60 * SECOND_US))
     log.add(job, JobKillOrdered(attempt=1, worker="h1", order_number=1, why="TERM_ADMIN"))
     log.add("worker:h1", WorkerOrderDone(incarnation=1, order_number=1, outcome="signalled"))
@@ -134,6 +137,7 @@ def test_a_hosts_story_tells_its_jobs_and_leaves_reports_out_unless_asked(readin
         "job 1 of ann, attempt 1: gives 2 tasks back",
     ] == told[1:]
     assert len(told) + 1 == len(full)
+    assert "reported: free mem 2.3GB, load r1m 1.5; usage of 0 jobs" in full
 
 
 def test_a_queues_story_says_who_changed_what_from_what_to_what(reading: Reading) -> None:

@@ -205,6 +205,7 @@ def test_a_definition_is_told_as_it_was_written(tmp_path: Path, spec: Value, wor
          ["users = each ann"]),
         ("limit", [("users.is_each", True, False), ("users.names.entries", ["ann"], ["eve"])],
          False, ["users: each ann -> eve"]),
+        ("worker", [("settings.is_locked", None, True)], True, ["is_locked: none -> true"]),
         ("worker", [("resources.mem", None, 2_097_152_000), ("resources.gpu", None, 500)], True,
          ["resources.mem = 2GB", "resources.gpu = 0.5"]),
     ],

@@ -8,10 +8,12 @@ import pytest
 
 from domain.commands import CloseWorker
 from domain.reasons import TEXTS
+from domain.resreq.parser import parse
 from tests.scenario import Scenario
 from tests.tools.test_cli_why import ask, life, told, written
 from tools.cli import why_live
 from tools.cli.why_help import HELP, NEVER, PASSES, helps
+from tools.cli.why_slots import tile_of
 
 __all__ = ["ask", "life"]
 
@@ -80,6 +82,19 @@ def test_a_span_over_several_hosts_is_short_of_hosts_not_of_slots_on_one(ask, tm
     assert "asked for there at least" not in shown
     fewer = f"fewer tasks (xce modify -n 2 {scenario.ids['C']})\n"
     assert f"What helps   more hosts with free slots (xce worker), or {fewer}" in shown
+
+
+@pytest.mark.parametrize(("span", "wanted", "tile"), [
+    ("span[ptile=2]", 3, 2), ("span[ptile=2]", 2, 0), ("span[ptile=2]", 1, 0),
+    ("span[block=2]", 3, 0), ("span[hosts=1]", 3, 0), ("rusage[mem=1]", 3, 0),
+])  # fmt: skip
+def test_only_a_span_that_needs_a_second_host_is_short_of_hosts(
+    span: str, wanted: int, tile: int
+) -> None:
+    """
+    As many tasks as go to one host are short of slots there, which fewer tasks help.
+    """
+    assert tile == tile_of(parse(span), wanted)
 
 
 def test_more_slots_than_the_named_hosts_have_is_said_first(ask, tmp_path):

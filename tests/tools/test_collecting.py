@@ -95,6 +95,29 @@ def test_old_cycles_go_once_a_day_when_it_is_quiet(
     assert is_gone == (gone() is None)
 
 
+def test_the_day_counts_from_the_last_look_at_everything(looks: list[int]) -> None:
+    """
+    A scheduler that was begun long after its machine's clock would look at everything whenever it
+    is quiet, and so would any after its first day.
+    """
+    began_ns = 5 * ALL_EVERY_NS
+    made = Collector(began_ns)
+    moments = [began_ns + 1, began_ns + ALL_EVERY_NS, began_ns + ALL_EVERY_NS + 1,
+               began_ns + 2 * ALL_EVERY_NS - 1, began_ns + 2 * ALL_EVERY_NS]  # fmt: skip
+    found = []
+    for now_ns in moments:
+        looks.clear()
+        made.look(now_ns, is_quiet=True)
+        found.append(2 in looks)
+    made.look_at_all(began_ns + 3 * ALL_EVERY_NS - 1)
+    looks.clear()
+    made.look(began_ns + 3 * ALL_EVERY_NS, is_quiet=True)
+    made.close()
+
+    assert [False, True, False, False, True] == found
+    assert 2 not in looks
+
+
 def test_work_that_makes_much_is_left_alone(looks: list[int]) -> None:
     """
     Restoring a state makes millions of objects, and all of them stay.

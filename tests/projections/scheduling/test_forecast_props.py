@@ -258,3 +258,17 @@ def test_a_job_of_unknown_end_that_uses_something_changes_nothing_by_itself(
     endings.sync()
 
     assert endings._places is None
+
+
+def test_named_units_are_given_back_by_those_that_have_ended_and_by_no_others() -> None:
+    """
+    When one has ended there is as much as is asked for, but no second unit with half of it free.
+    """
+    scenario = scenario_of([(4, None, 3, False)], ("fill",), "easy")
+    for number in range(1, 4):
+        limit_us = 100 * number * SECOND_US
+        scenario.submit(f"R{number}", resreq=("rusage[gpu=0.6]",), run_limit_us=limit_us)
+    scenario.session()
+    scenario.submit("W", resreq=("rusage[gpu=1.5]",), run_limit_us=SECOND_US)
+
+    assert 200 == foreseen(scenario, "W")

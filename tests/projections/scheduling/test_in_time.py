@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from domain.commands import LeaveWorker
 from domain.windows import parse_windows
 from tests.builders import SECOND_US
 from tests.projections.scheduling.policies import queue
@@ -111,3 +112,41 @@ def test_a_job_that_asks_for_less_time_is_waited_for_later(scenario: Scenario) -
         scenario.session()
     tomorrow_us = closes_us + 24 * HOUR_US - HOUR_US // 4 + 1
     assert tomorrow_us == scenario.core.next_wakeup(scenario.now_us)
+
+
+def test_moments_that_change_nothing_are_not_waited_for(scenario: Scenario) -> None:
+    """
+    A window that closes too soon already when the job comes, that its queue doesn't mind, or a job
+    that an operator wants started whatever its window says: a session each would decide nothing.
+    """
+    scenario.now_us = HOUR_US
+    queue(scenario, run_windows=parse_windows("0:30-2:00"))
+    queue(scenario, "free", run_windows=parse_windows("0:30-2:00"), ignore_deadline=True)
+    scenario.hosts("h1 slots=1", "h2 slots=1", "gone")
+    scenario.jobs("X", "Y")
+    scenario.session()
+    scenario.submit("LATE", run_limit_us=2 * HOUR_US)
+    scenario.submit("FREE", queue="free", run_limit_us=HOUR_US // 2)
+    scenario.submit("WANTED", run_limit_us=HOUR_US // 2)
+    scenario.run("WANTED", "gone")
+    scenario.command(LeaveWorker(worker="gone", incarnation=1), actor="")
+    scenario.session()
+    assert scenario.job("WANTED").forced_on
+
+    assert "QUE_WINDOW_WILL_CLOSE" == scenario.reasons("LATE")
+    assert 2 * HOUR_US == scenario.core.next_wakeup(scenario.now_us)
+
+
+@pytest.mark.parametrize("run_limit_us", [HOUR_US + 1, HOUR_US * 5 // 4])
+def test_a_moment_that_has_passed_when_a_job_comes_has_nobody_tried_again(
+    scenario: Scenario, run_limit_us: int
+) -> None:
+    """
+    The job itself is told in its turn; every other request would be tried for each that comes late.
+    """
+    scenario.now_us = HOUR_US
+    queue(scenario, run_windows=parse_windows("0:30-2:00"))
+    scenario.submit("LATE", run_limit_us=run_limit_us)
+
+    assert not scenario.state.closings.are_due(scenario.state, scenario.now_us)
+    assert ["LATE pended: never: QUE_WINDOW_WILL_CLOSE"] == scenario.session()

@@ -5,14 +5,21 @@ The running scheduler is recorded: the file replays by itself, and recording cha
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
+import psutil
 import pytest
 
+from projections.scheduling.core import SCHEMA
 from replay.at import ladder_of
+from replay.engine import Engine
 from replay.verify import VerifyResult, verify
 from store.log import EventLog
-from store.recordings import Recording
+from store.recordings import LogLines, Recording, SnapshotLine, write_recording
+from store.transfer import RECORDING_FORMAT, RecordingHeader
 from tests.tools import live_cluster
 from tests.tools.live_cluster import Cluster, until
 
@@ -89,9 +96,24 @@ def test_what_cannot_be_recorded_is_refused(tmp_path: Path) -> None:
         assert not (tmp_path / "b.jsonl").exists()
 
 
+def writers(directory: Path) -> list[psutil.Process]:
+    """
+    Return the processes that write a recording of a cluster.
+    """
+    found = []
+    for one in psutil.process_iter():
+        with suppress(psutil.Error):
+            words = one.cmdline()
+            is_it = "tools.daemon.record_process" in words and str(directory) in words
+            if is_it and one.status() != psutil.STATUS_ZOMBIE:
+                found.append(one)
+    return found
+
+
 def test_a_recording_ends_whole_with_its_scheduler(tmp_path: Path) -> None:
     """
-    In good order with the last event; killed, with the last whole line: both replay.
+    Also with one that is killed: what it had committed is written. Where the writer is killed too,
+    the last whole line ends it; all of them replay.
     """
     with live_cluster.running(tmp_path / "cluster") as cluster:
         cluster.post("/v1/recording/start", {"file": str(tmp_path / "a.jsonl")})
@@ -107,7 +129,19 @@ def test_a_recording_ends_whole_with_its_scheduler(tmp_path: Path) -> None:
         cluster.post("/v1/recording/start", {"file": str(tmp_path / "b.jsonl")})
         cluster.wait_ended(cluster.shell("exit 0"))
         until(lambda: cluster.get("/v1/recording")["events"] > 4, "events are written")
+        (writer,) = writers(cluster.directory)
+        writer.suspend()
+        cluster.wait_ended(cluster.shell("exit 0"))
         cluster.kill()
+        writer.resume()
+        until(lambda: not writers(cluster.directory), "the writer has ended")
+        with EventLog.open(cluster.directory, writable=False) as log:
+            head = log.head()
+        with Recording(tmp_path / "b.jsonl") as recording:
+            assert head == recording.head()
+        assert verified(tmp_path / "b.jsonl").is_same
+        assert same_events(cluster, tmp_path / "b.jsonl")
+
         with (tmp_path / "b.jsonl").open("r+b") as file:
             file.seek(-7, os.SEEK_END)
             file.truncate()
@@ -116,3 +150,86 @@ def test_a_recording_ends_whole_with_its_scheduler(tmp_path: Path) -> None:
         assert result.is_same
         assert result.events > 1
         assert same_events(cluster, tmp_path / "b.jsonl")
+
+
+def test_a_recording_is_what_the_log_says_byte_by_byte(tmp_path: Path) -> None:
+    """
+    Who writes it, and when, leaves no trace: a state stands at the first commit at which so many
+    events have followed the last one.
+    """
+    every, file = 6, tmp_path / "a.jsonl"
+    with live_cluster.running(tmp_path / "cluster", workers=0) as cluster:
+        cluster.submit("true")
+        began = cluster.post("/v1/recording/start", {"file": str(file), "states_every": every})
+        assert (1, 0) == (began["states"], began["events"])
+        for _ in range(9):
+            cluster.submit("true")
+        told = cluster.post("/v1/recording/stop")
+        cluster.stop()
+
+    first, head = began["position"], told["position"]
+    log = EventLog.open(cluster.directory, writable=False)
+    with log, LogLines(cluster.directory) as lines:
+        events = list(lines.events(first, head))
+        due = [first]
+        for event in events:
+            if event.ends_commit and event.position - due[-1] >= every:
+                due.append(event.position)
+        states = [state_at(log, position) for position in due]
+        header = RecordingHeader(
+            RECORDING_FORMAT, log.log_id, first + 1, None, lines.epoch(), ""
+        )
+        write_recording(tmp_path / "b.jsonl", header, events, states)
+    assert len(due) == told["states"] > 2
+    assert every in [b - a for a, b in pairwise(due)]
+    assert (tmp_path / "b.jsonl").read_bytes() == file.read_bytes()
+
+
+def state_at(log: EventLog, position: int) -> SnapshotLine:
+    core = Engine.recover(log, upto=position).core
+    digest = log.digest_at(position).hex()
+    return SnapshotLine(position, core.state.stored.time_us, SCHEMA, digest, core.snapshot())
+
+
+def test_a_scheduler_goes_on_while_its_recording_stands_still(tmp_path: Path) -> None:
+    """
+    Nothing in it waits for the writer but who asks for its begin or end; one that is killed is
+    told, and another recording can begin.
+    """
+    with live_cluster.running(tmp_path / "cluster", workers=0) as cluster:
+        cluster.post("/v1/recording/start", {"file": str(tmp_path / "a.jsonl")})
+        (writer,) = writers(cluster.directory)
+        writer.suspend()
+        jobs = [cluster.submit("true") for _ in range(20)]
+        states = {cluster.job(job)["state"] for job in jobs}
+        writer.kill()
+        told = until(
+            lambda: one if (one := cluster.get("/v1/recording")).get("problem") else None,
+            "its end is told",
+        )
+        again = cluster.post("/v1/recording/start", {"file": str(tmp_path / "b.jsonl")})
+
+        assert {"PEND"} == states
+        assert not told["recording"]
+        assert "status -9" in told["problem"]
+        assert again["recording"]
+
+
+def test_a_recording_that_cannot_begin_leaves_nothing(tmp_path: Path) -> None:
+    """
+    Its writer is killed before the state is written: who asked is told, and what was recorded
+    before is told of still.
+    """
+    with live_cluster.running(tmp_path / "cluster", workers=0) as cluster:
+        body = {"file": str(tmp_path / "a.jsonl")}
+        with ThreadPoolExecutor(1) as asking:
+            other = Cluster(cluster.directory)
+            answer = asking.submit(other.ask, "POST", "/v1/recording/start", body)
+            until(lambda: writers(cluster.directory), "it is being begun")[0].kill()
+            status, told = answer.result(60)
+            other.close()
+
+        assert (503, "recording") == (status, told["error"]["resource"])
+        assert "status -9" in told["error"]["text"]
+        assert not (tmp_path / "a.jsonl").exists()
+        assert {"recording": False} == cluster.get("/v1/recording")

@@ -45,6 +45,7 @@ class FailingLog:
         self.log_id = log.log_id
         self.failures: list[tuple[bool, Exception]] = []
         self.commits = 0
+        self.after_append: Callable[[], None] = lambda: None
 
     def append(self, events: Sequence[Stamped]) -> int:
         self.commits += 1
@@ -53,7 +54,9 @@ class FailingLog:
             if is_written:
                 self._log.append(events)
             raise failure
-        return self._log.append(events)
+        position = self._log.append(events)
+        self.after_append()
+        return position
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._log, name)

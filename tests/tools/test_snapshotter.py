@@ -71,7 +71,7 @@ class Measured:
             many = SubmitJob(spec=spec, key=f"a{number}", digest="a")
             engine.accept(many, actor="user", now_us=self.harness.thread.clock.now_us())
             engine.commit()
-        self.harness.thread.after_commit = self._note
+        self.harness.log.after_append = self._note
         self.harness.thread.begin_snapshot = self._maybe_begin
 
     def _count(self, frame: FrameType, event: str, _argument: object) -> None:
@@ -79,7 +79,7 @@ class Measured:
             me = threading.get_ident()
             self._calls[me] = self._calls.get(me, 0) + 1
 
-    def _note(self, _: Engine) -> None:
+    def _note(self) -> None:
         now = Work(time.thread_time_ns(), self._calls.get(threading.get_ident(), 0))
         if self._last is not None:
             self.gaps.append(Work(*(a - b for a, b in zip(now, self._last, strict=True))))

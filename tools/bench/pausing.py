@@ -1,6 +1,7 @@
 """
 Measure how long a scheduler with 100,000 jobs keeps a client waiting while a snapshot of them is
-made, beside the longest wait while none is.
+made, and while it is recorded with their whole state at the beginning and twice more, beside the
+longest wait while neither is.
 
 One client submits, one job after the other: each answer waits for a session over everything that
 pends, and for the disk. Nothing runs: there is no host. The scheduler's processor time between two
@@ -22,6 +23,7 @@ from tools.bench.frame import Figure, Reading
 JOBS = 100_000
 ELEMENTS = 1_000
 WARM, ORDINARY = 200, 1_000
+STATES_EVERY, STATES = 1_000, 3
 LONGEST = "the longest, ordinarily"
 MOST = "most processor time for one, ordinarily"
 
@@ -59,11 +61,16 @@ def measure(folder: Path) -> list[Reading]:
 
         waits(lambda count: count < WARM)
         ordinary = waits(lambda count: count < ORDINARY)
-        snapshot = threading.Thread(target=_make_snapshot, args=(directory,))
+        snapshot = threading.Thread(target=_ask, args=(directory, "/v1/snapshot", {}))
         begin = time.perf_counter()
         snapshot.start()
         meanwhile = waits(lambda _: snapshot.is_alive())
         took_s = time.perf_counter() - begin
+        told = {"file": str((folder / "recorded.jsonl").resolve()), "states_every": STATES_EVERY}
+        start = threading.Thread(target=_ask, args=(directory, "/v1/recording/start", told))
+        start.start()
+        recorded = waits(lambda count: start.is_alive() or count < STATES * STATES_EVERY // 2)
+        _ask(directory, "/v1/recording/stop", {})
     return [
         Reading("an answer, ordinarily", median(ordinary.wall), "ms"),
         Reading(LONGEST, max(ordinary.wall), "ms"),
@@ -73,6 +80,10 @@ def measure(folder: Path) -> list[Reading]:
         Reading("the longest while a snapshot is made", max(meanwhile.wall), "ms",
                 per=LONGEST, is_lower_better=True),
         Reading("most processor time for one meanwhile", max(meanwhile.processor), "ms",
+                per=MOST, is_lower_better=True),
+        Reading("the longest while it is recorded", max(recorded.wall), "ms",
+                per=LONGEST, is_lower_better=True),
+        Reading("most processor time for one then", max(recorded.processor), "ms",
                 per=MOST, is_lower_better=True),
         Reading("making the snapshot", took_s, "s"),
         Reading("answers meanwhile", len(meanwhile.wall), ""),
@@ -87,10 +98,13 @@ def _processor_ns(pid: int) -> int:
     return sum(int(task.read_text().split()[0]) for task in tasks)
 
 
-def _make_snapshot(directory: Path) -> None:
+def _ask(directory: Path, path: str, told: dict[str, object]) -> None:
+    """
+    Ask over a connection of its own, for as long as it takes.
+    """
     connection = live.connect(directory)
     connection.settimeout(None)
-    live.ask(connection, live.request("POST", "/v1/snapshot"))
+    live.ask(connection, live.request("POST", path, told))
 
 
-FIGURE = Figure("pausing", "The longest pause while a snapshot of 100,000 jobs is made.", measure)
+FIGURE = Figure("pausing", "The longest pause while 100,000 jobs are written.", measure)

@@ -14,6 +14,9 @@ from tools.cli.groups import Commands
 from tools.cli.options import dir_option, examples, json_option
 from tools.cli.output import counted, say, say_json
 
+# A process of its own folds the log up to now before there is an answer.
+BEGIN_S = 3600.0
+
 
 @click.group(cls=Commands, epilog=examples("xce scheduler record start evening.jsonl"))
 def scheduler() -> None:
@@ -48,7 +51,7 @@ def start(file: Path, every: int, directory: Path, *, as_json: bool) -> None:
     """
     Begin a recording in the new file FILE.
     """
-    with Client(directory) as client:
+    with Client(directory, answer_s=BEGIN_S) as client:
         body = {"file": str(file.absolute()), "states_every": every}
         _show(client.post("/v1/recording/start", body), as_json=as_json)
 

@@ -135,12 +135,16 @@ async def recording(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # no
 
 async def start_recording(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
     """
-    Begin to record what is committed from now on into a file.
+    Begin to record what is committed from now on into a file; answered once the state as it is now
+    is in it.
     """
     asked = await api.parsed(http, RecordRequest)
-    return await api.engine.ask(
-        AtCommit(lambda engine: api.recorder.start(engine, Path(asked.file), asked.states_every))
-    )
+    reply = await api.engine.ask(AtCommit(lambda engine: {"position": engine.position}))
+    if reply.status != 200:
+        return reply
+    position, file = from_json(reply.body)["position"], Path(asked.file)
+    told = await asyncio.to_thread(api.recorder.start, position, file, asked.states_every)
+    return Reply(200, to_json(told))
 
 
 async def stop_recording(api: Api, http: HttpRequest, caller: Caller) -> Reply:  # noqa: ARG001
@@ -149,7 +153,7 @@ async def stop_recording(api: Api, http: HttpRequest, caller: Caller) -> Reply: 
     """
 
     def stop(engine: Engine) -> dict[str, object]:
-        api.recorder.stop(engine)
+        api.recorder.stop(engine.position)
         return {}
 
     reply = await api.engine.ask(AtCommit(stop))

@@ -59,9 +59,8 @@ class EngineThread:
         on_end: Called in the thread when it ends, with the exit status.
         space: Measures the room that the log has left, None when it knows of none.
 
-    ``after_commit`` is called in the thread after every commit; ``begin_snapshot`` when a snapshot
-    is due, with the position: it must return at once, and tells whether one was begun. Whoever sets
-    them does so before `start`.
+    ``begin_snapshot`` is called in the thread when a snapshot is due, with the position: it must
+    return at once, and tells whether one was begun. Whoever sets it does so before `start`.
     """
 
     def __init__(
@@ -93,7 +92,6 @@ class EngineThread:
         self._batch: list[Request] = []
         self._is_stopping = False
         self._has_ended = False
-        self.after_commit: Callable[[Engine], None] = lambda _: None
         self.begin_snapshot: Callable[[int], bool] = lambda _: False
         self._thread = threading.Thread(target=self._run, name="engine")
 
@@ -250,7 +248,6 @@ class EngineThread:
         self._publish()
         self._books.note(engine, made)
         self._answer(batch, now_ns)
-        self.after_commit(engine)
         # A snapshot isn't worth the room that the ends of jobs need.
         if self._room.room is not Room.PLENTY:
             return

@@ -169,8 +169,7 @@ class _Scheduler:
             self._recover, settings, key, journal, self._engine_ended, log.space
         )
         self._begin()
-        self._recorder = Recorder(files.log, journal)
-        self._engine.after_commit = self._recorder.after_commit
+        self._recorder = Recorder(files, log, journal)
         self._snapshotter = Snapshotter(files, journal, settings.snapshot_limit_s)
         self._engine.begin_snapshot = self._snapshotter.begin
         self._api = Api(
@@ -267,6 +266,7 @@ class _Scheduler:
         """
         self._status = status
         self._snapshotter.end()
+        self._recorder.end()
         self._loop.call_soon_threadsafe(self._stop_serving)
 
     def _stop_serving(self) -> None:

@@ -1,29 +1,33 @@
 """
 Record the running scheduler: what is committed goes into a file too, with whole states in it.
 
-The engine's thread only hands over states, at commits; a thread of its own reads the log, as any
-reader does, and writes. A recording that can't go on ends, and says why; the scheduler never waits
-for it. After a kill the file ends with the last whole line.
+A process of its own writes it (`record_process`): encoding a state of a hundred thousand jobs in
+the engine's thread kept everybody waiting for seconds. The scheduler never waits for it. One that
+can't go on ends, and says why; killed, the file ends with the last whole line.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import threading
 import time
-from collections import deque
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import Any, Final
 
-from domain.errors import Conflict, Refused, XceError
-from projections.scheduling.core import SCHEMA
-from replay.engine import Engine
+from domain.errors import Conflict, Refused, StoreUnavailable
+from domain.units import show_duration
+from store.log import EventLog
 from store.os_errors import unavailable
-from store.recordings import LogLines, SnapshotLine, line_of
 from store.transfer import RECORDING_FORMAT, RecordingHeader
+from tools.daemon.config import ClusterFiles
 from tools.daemon.journal import Journal
 
-LOOK_S: Final = 0.2
+# The first state takes as long as a snapshot, and has as much time as one.
+BEGIN_S: Final = 600.0
 JOIN_S: Final = 30.0
 
 
@@ -32,162 +36,178 @@ class Recorder:
     Keep at most one recording going.
 
     Args:
-        log: The log's directory.
+        files: The cluster's files.
+        log: The log; only what doesn't change while it is open is asked of it.
         journal: Where to write what happens to it.
     """
 
-    def __init__(self, log: Path, journal: Journal) -> None:
+    def __init__(self, files: ClusterFiles, log: EventLog, journal: Journal) -> None:
+        self._files = files
         self._log = log
         self._journal = journal
-        self._writer: _Writer | None = None
+        self._writing: _Writing | None = None
+        self._turn = threading.Lock()
 
-    # -- in the engine's thread, at a commit
-
-    def start(self, engine: Engine, file: Path, every: int) -> dict[str, object]:
+    def start(self, position: int, file: Path, every: int) -> dict[str, object]:
         """
-        Begin with the state as it is, in a new file.
+        Begin with the state at a commit, in a new file; return when that state is written.
 
         Args:
-            engine: At a commit.
+            position: The commit.
             file: An absolute path.
             every: A state is written every so many events.
 
         Raises:
-            Conflict: One is going on already.
+            Conflict: One is going on already, or begins.
             Refused: The path is relative, or there is such a file.
-            StoreUnavailable: It can't be written.
+            StoreUnavailable: It can't be written, or not begun.
         """
-        if self._writer is not None and self._writer.is_going:
-            raise Conflict(
-                "recording", "none", str(self._writer.file), "End it: xce scheduler record stop."
+        with self._turn:
+            before = self._writing
+            if self._writing is not None and self._writing.is_going:
+                hint = "End it: xce scheduler record stop."
+                raise Conflict("recording", "none", str(self._writing.file), hint)
+            header = RecordingHeader(
+                RECORDING_FORMAT, self._log.log_id, position + 1, None, self._log.epoch, ""
             )
-        self._writer = _Writer(self._log, file, _state(engine), every, self._journal)
-        self._writer.start()
-        return self.status()
+            _begin_file(file, header)
+            writing = self._writing = _Writing(self._files, file, position, every, self._journal)
+        problem = writing.wait_begun()
+        if problem:
+            self._writing = before
+            file.unlink(missing_ok=True)
+            raise StoreUnavailable("recording", str(file), problem)
+        return writing.told()
 
-    def after_commit(self, engine: Engine) -> None:
+    def stop(self, position: int) -> None:
         """
-        Hand a state over when one is due.
-        """
-        writer = self._writer
-        if writer is not None and writer.wants_state(engine.position):
-            writer.states.append(_state(engine))
-
-    def stop(self, engine: Engine) -> None:
-        """
-        Have it end with what is committed.
+        Have it end with what is committed, and wait for nothing.
 
         Raises:
             Refused: None is going on.
         """
-        if self._writer is None or not self._writer.is_going:
+        if self._writing is None or not self._writing.is_going:
             raise Refused("recording", "must be going on to be stopped")
-        self._writer.upto = engine.position
-
-    # -- anywhere
+        self._writing.end_at(position)
 
     def status(self) -> dict[str, object]:
         """
         Tell of the recording that is going on, or of the last one of this process.
         """
-        writer = self._writer
-        return {"recording": False} if writer is None else writer.told()
+        return {"recording": False} if self._writing is None else self._writing.told()
 
     def wait_end(self) -> dict[str, object]:
         """
         Wait until a recording that was told to end has ended; tell of it.
         """
-        if self._writer is not None:
-            self._writer.join(JOIN_S)
+        if self._writing is not None:
+            self._writing.wait_end()
         return self.status()
+
+    def end(self) -> None:
+        """
+        Give up one that hasn't begun.
+        """
+        if self._writing is not None and not self._writing.has_begun.is_set():
+            self._writing.kill()
 
     def close(self, position: int) -> None:
         """
         End a recording with the process, after its last commit.
         """
-        if self._writer is not None and self._writer.is_going:
-            self._writer.upto = position
-            self._writer.join(JOIN_S)
+        if self._writing is not None:
+            self._writing.end_at(position)
+            self._writing.wait_end()
+            self._writing.kill()
 
 
-def _state(engine: Engine) -> SnapshotLine:
-    return SnapshotLine(
-        engine.position,
-        engine.core.state.stored.time_us,
-        SCHEMA,
-        engine.log.digest_at(engine.position).hex(),
-        engine.core.snapshot(),
-    )
-
-
-class _Writer(threading.Thread):
+def _begin_file(file: Path, header: RecordingHeader) -> None:
     """
-    Write one recording.
+    Make the file and write how it begins.
+    """
+    if not file.is_absolute():
+        raise Refused("file", "must be an absolute path", str(file))
+    if file.suffix in (".gz", ".zst"):
+        rule = "must not be packed while it is written: name it .jsonl"
+        raise Refused("file", rule, str(file))
+    try:
+        number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise Refused("file", "must not exist yet", str(file)) from None
+    except OSError as error:
+        raise unavailable(file, error) from None
+    try:
+        with os.fdopen(number, "wb") as out:
+            out.write(header.line())
+    except OSError as error:
+        file.unlink(missing_ok=True)
+        raise unavailable(file, error) from None
 
-    ``states`` are put in by the engine's thread, each at its own commit: no later event can have
-    been read by then. ``upto`` is the last position to write, None for no end yet.
+
+class _Writing:
+    """
+    Be one recording that a process writes; a thread of its own listens to what that tells.
     """
 
     def __init__(
-        self, log: Path, file: Path, first: SnapshotLine, every: int, journal: Journal
+        self, files: ClusterFiles, file: Path, position: int, every: int, journal: Journal
     ) -> None:
-        super().__init__(name="recorder", daemon=True)
         self.file = file
-        self.states: deque[SnapshotLine] = deque()
-        self.upto: int | None = None
         self.is_going = True
-        self._every = every
         self._journal = journal
-        self._first = first
-        self._position = first.position
-        self._last_state = first.position
-        self._states_written = 0
+        self._first_position = self._position = position
+        self._every = every
+        self._states = 0
         self._problem = ""
         self._began_us = time.time_ns() // 1000
-        self._lines = LogLines(log)
+        self.has_begun = threading.Event()
+        arguments = [str(files.directory), str(file), str(position), str(every)]
         try:
-            self._out = self._opened(file)
-        except BaseException:
-            self._lines.close()
-            raise
-
-    def _opened(self, file: Path) -> IO[bytes]:
-        """
-        Make the file and write how it begins.
-        """
-        if not file.is_absolute():
-            raise Refused("file", "must be an absolute path", str(file))
-        if file.suffix in (".gz", ".zst"):
-            rule = "must not be packed while it is written: name it .jsonl"
-            raise Refused("file", rule, str(file))
-        try:
-            out = os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-        except FileExistsError:
-            raise Refused("file", "must not exist yet", str(file)) from None
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "tools.daemon.record_process", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
         except OSError as error:
+            file.unlink(missing_ok=True)
             raise unavailable(file, error) from None
-        header = RecordingHeader(
-            RECORDING_FORMAT, self._lines.log_id, self._position + 1, None, self._lines.epoch(), ""
-        )
-        try:
-            out.write(header.line())
-            self._put_state(out, self._first)
-            out.flush()
-        except OSError as error:
-            out.close()
-            raise unavailable(file, error) from None
-        return out
+        self._listener = threading.Thread(target=self._listen, name="recorder", daemon=True)
+        self._listener.start()
 
-    def wants_state(self, position: int) -> bool:
+    def wait_begun(self) -> str:
         """
-        Say whether a state is due; asked and answered in the engine's thread.
+        Wait for the first state; return why it isn't written, "" when it is.
         """
-        if not self.is_going or self.upto is not None:
-            return False
-        if position - self._last_state < self._every:
-            return False
-        self._last_state = position
-        return True
+        if not self.has_begun.wait(BEGIN_S):
+            limit = show_duration(round(BEGIN_S * 1e6))
+            self._problem = f"its process wasn't ready after {limit} and was killed"
+            self.kill()
+        return "" if self._states else self._problem or "the scheduler ends"
+
+    def end_at(self, position: int) -> None:
+        """
+        Say up to where to write: once, what is said later isn't heard.
+        """
+        assert self._process.stdin is not None
+        with suppress(OSError, ValueError):
+            self._process.stdin.write(b"%d\n" % position)
+            self._process.stdin.close()
+
+    def wait_end(self) -> None:
+        """
+        Wait for its end, no longer than anybody would.
+        """
+        self._listener.join(JOIN_S)
+
+    def kill(self) -> None:
+        """
+        End it wherever it is.
+        """
+        if self.is_going:
+            self._process.kill()
+        # Whoever waits for its begin doesn't wait for one that a disk keeps from ending.
+        self.has_begun.set()
 
     def told(self) -> dict[str, object]:
         """
@@ -196,68 +216,36 @@ class _Writer(threading.Thread):
         found: dict[str, object] = {
             "recording": self.is_going,
             "file": str(self.file),
-            "first_position": self._first.position + 1,
+            "first_position": self._first_position + 1,
             "position": self._position,
-            "events": self._position - self._first.position,
-            "states": self._states_written,
+            "events": self._position - self._first_position,
+            "states": self._states,
             "states_every": self._every,
             "began_us": self._began_us,
         }
         return found | ({"problem": self._problem} if self._problem else {})
 
-    def run(self) -> None:
+    def _listen(self) -> None:
         """
-        Write what is committed until the end is reached.
+        Take in what the process tells, to its end.
         """
-        try:
-            while not self._is_done():
-                if not self._write_some():
-                    time.sleep(LOOK_S)
-            self._out.flush()
-            os.fsync(self._out.fileno())
-        except OSError as error:
-            self._problem = unavailable(self.file, error).text()
-        except XceError as error:
-            self._problem = error.text()
-        except Exception as error:  # noqa: BLE001 - a recording's fault is no fault of the scheduler
-            self._problem = repr(error)
-        finally:
-            self.is_going = False
-            self._end()
+        assert self._process.stdout is not None
+        is_whole = False
+        with self._process.stdout as lines:
+            for line in lines:
+                told: dict[str, Any] = json.loads(line)
+                is_whole = told.get("is_whole", False)
+                self._problem = self._problem or told.get("problem", "")
+                self._position = told.get("position", self._position)
+                self._states = told.get("states", self._states)
+                if self._states:
+                    self.has_begun.set()
+        status = self._process.wait()
+        if not is_whole:
+            self._problem = self._problem or f"its process ended with status {status}"
+        self.is_going = False
+        self.has_begun.set()
         if self._problem:
             self._journal.error("recording ended", file=str(self.file), why=self._problem)
         else:
             self._journal.info("recorded", file=str(self.file), position=self._position)
-
-    def _end(self) -> None:
-        self._lines.close()
-        try:
-            self._out.close()
-        except OSError as error:
-            self._problem = self._problem or unavailable(self.file, error).text()
-
-    def _is_done(self) -> bool:
-        return self.upto is not None and self._position >= self.upto and not self.states
-
-    def _write_some(self) -> bool:
-        """
-        Write the events up to the head, or to the next state and that state; tell whether there was
-        anything.
-        """
-        last = self._lines.head() if self.upto is None else self.upto
-        state = self.states[0] if self.states else None
-        if state is not None:
-            last = min(last, state.position)
-        began = self._position
-        for event in self._lines.events(self._position, last):
-            self._out.write(line_of(event))
-            self._position = event.position
-        if state is not None and state.position == self._position:
-            self._put_state(self._out, self.states.popleft())
-            began = -1
-        self._out.flush()
-        return self._position != began
-
-    def _put_state(self, out: IO[bytes], state: SnapshotLine) -> None:
-        out.write(state.line())
-        self._states_written += 1

@@ -6,6 +6,7 @@ Each error carries fields; its text is made from them, so no one ever has to tak
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 SHOWN_MAX: Final = 500
@@ -213,7 +214,8 @@ class Corrupt(XceError):  # noqa: N818 - as above
         """
         Say it in one line.
         """
-        parts = [f"corrupt ({self.kind})"]
+        # What a newer program wrote isn't damaged.
+        parts = ["can't be read (newer)" if self.kind == "newer" else f"corrupt ({self.kind})"]
         if self.path is not None:
             parts.append(f"in {self.path}")
         if self.position is not None:
@@ -225,9 +227,22 @@ class Corrupt(XceError):  # noqa: N818 - as above
         return ", ".join(parts) + "." + (f" {self.hint}" if self.hint else "")
 
 
+NEWER_PROGRAM = "Use the program that wrote it, or a newer one."
+"""What to do about what checks, and is more than this program knows."""
+OTHER_PROGRAM = (
+    "If another version of the program wrote it, use that one; xce log verify tells whether its "
+    "bytes were changed."
+)
+"""What to do about what checks, and is no event: nobody can say from its bytes why."""
+
+# What type codes look like, so also those that come later; anything else nobody's XCE wrote.
+_TYPE_CODE = re.compile(r"[a-z]+\.[a-z_]+")
+
+
 class UnknownEventType(Corrupt):
     """
-    Say that a stored event has a type code or schema version that this program doesn't know.
+    Say that a stored event has a type code or schema version that this program doesn't know: a
+    newer one has more of them, and none is ever taken away.
     """
 
     def __init__(
@@ -235,9 +250,9 @@ class UnknownEventType(Corrupt):
     ) -> None:
         known = "a type code and schema version that this program knows"
         named = type_code if version is None else f"{type_code} schema version {version}"
-        super().__init__(
-            "schema", position, known, named, hint="Use the program that wrote it, or a newer one."
-        )
+        is_code = _TYPE_CODE.fullmatch(type_code) is not None
+        kind, hint = ("newer", NEWER_PROGRAM) if is_code else ("schema", OTHER_PROGRAM)
+        super().__init__(kind, position, known, named, hint=hint)
         self.type_code = type_code
         self.version = version
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from domain.errors import UnknownEventType
 
@@ -156,3 +156,26 @@ def event_classes() -> dict[str, type[Event]]:
     Return every event class by its type code, in order of the codes.
     """
     return dict(sorted(_classes.items()))
+
+
+_MORE_THAN_WE_KNOW: Final = frozenset({"extra_forbidden", "enum", "literal_error"})
+"""What is wrong with a payload that has a field, or a choice, which came later than we did."""
+FIELDS_NAMED: Final = 3
+
+
+def later_fields(error: Exception) -> str:
+    """
+    Return the fields for which a payload was refused, when it only has more than this program
+    knows; "" when anything else is wrong with it.
+    """
+    if not isinstance(error, ValidationError):
+        return ""
+    wrong = error.errors(include_url=False, include_context=False, include_input=False)
+    later = [one["loc"] for one in wrong if one["type"] in _MORE_THAN_WE_KNOW]
+    for one in wrong:
+        # A list is also called too short because of an entry that has more than we know.
+        is_around = any(place[: len(one["loc"])] == one["loc"] for place in later)
+        if one["loc"] not in later and not (one["type"] == "too_short" and is_around):
+            return ""
+    names = dict.fromkeys(".".join(map(str, place)) for place in later)
+    return ", ".join(list(names)[:FIELDS_NAMED])

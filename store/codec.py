@@ -25,8 +25,15 @@ from eventsourcing.persistence import (
 
 import domain.events
 from domain.envelope import Envelope, Stamped, stamp
-from domain.errors import Corrupt, InvariantBroken, UnknownEventType, XceError
-from domain.event import Event, event_class
+from domain.errors import (
+    NEWER_PROGRAM,
+    OTHER_PROGRAM,
+    Corrupt,
+    InvariantBroken,
+    UnknownEventType,
+    XceError,
+)
+from domain.event import Event, event_class, later_fields
 
 assert domain.events, "importing the events fills the registry"
 
@@ -168,7 +175,7 @@ def decode_all(
 
     Raises:
         UnknownEventType: This program doesn't know a type code, or a payload is newer.
-        Corrupt: Of the kind schema.
+        Corrupt: Of the kind newer or schema.
     """
     known, new = _readers.get, _new_envelope
     for at in range(0, len(states), CHUNK):
@@ -264,6 +271,7 @@ def decode(position: int, stream: str, version: int, topic: str, state: bytes) -
     """
     Return the envelope of a stored row, as `decode_all` does.
     """
+    number = 0
     try:
         cls = event_class(topic)
         found = _match(state)
@@ -282,7 +290,19 @@ def decode(position: int, stream: str, version: int, topic: str, state: bytes) -
     except UnknownEventType as error:
         raise UnknownEventType(error.type_code, error.version, position) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise Corrupt("schema", position, f"a {topic}", _short(error)) from None
+        raise _undecodable(position, topic, number, error) from None
+
+
+def _undecodable(position: int, topic: str, schema: int, error: Exception) -> Corrupt:
+    """
+    Return what to say of a payload that isn't one of ours. What has only more than this program
+    knows, beside the shape that it knows, is a newer one's: fields and choices are added.
+    """
+    later = later_fields(error) if schema == event_class(topic).CLASS_VERSION else ""
+    if later:
+        known = f"a {topic} with what this program knows"
+        return Corrupt("newer", position, known, f"also {later}", hint=NEWER_PROGRAM)
+    return Corrupt("schema", position, f"a {topic}", _short(error), hint=OTHER_PROGRAM)
 
 
 class Parts(NamedTuple):

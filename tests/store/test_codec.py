@@ -16,7 +16,7 @@ from pydantic import ConfigDict, TypeAdapter, create_model
 
 import domain.event
 from domain.envelope import Envelope, Stamped
-from domain.errors import Corrupt, UnknownEventType
+from domain.errors import NEWER_PROGRAM, OTHER_PROGRAM, Corrupt, UnknownEventType
 from domain.event import Event, Value, event_classes
 from domain.events.jobs import JobFinished
 from store.codec import (
@@ -145,7 +145,8 @@ def test_every_default_is_valid_and_stays_as_it_is() -> None:
     "state",
     [b"", b"{}", b"null", b'{"t":1}', b'{"t":1,"e":[]}', b'{"t":"1","e":{}}',
      b'{"t":1,"e":{"attempt":1}',
-     b'{"t":1,"e":{"attempt":1,"attempts":1}}', b'{"t":1,"e":{"attempt":"1"}}', b'{"t":1,"e":{}}',
+     b'{"t":1,"e":{"attempt":"1","attempts":1}}', b'{"t":1,"e":{"attempt":"1"}}',
+     b'{"t":1,"e":{}}',
      b'{"e":{"attempt":1},"t":1}', b'{"t":1,"e":{"attempt":1}}}',
      b'{"t":1,"x":2,"e":{"attempt":1}}', b'{"t":1.5,"e":{"attempt":1}}',
      b'{"t":1,"e":{"attempt":1,"why":"\xff"}}', b'{"t":1,"e":' + b'{"a":' * 5000 + b"}"],
@@ -158,6 +159,43 @@ def test_a_state_of_another_shape_is_refused_by_position(state: bytes) -> None:
         decode(42, "job:1", 1, "job.finished", state)
 
     assert ("schema", 42) == (caught.value.kind, caught.value.position)
+
+
+@pytest.mark.parametrize(
+    ("topic", "payload", "named"),
+    [
+        ("job.finished", b'{"attempt":1,"attempts":1}', "also attempts."),
+        ("job.signal_requested", b'{"signal":"WINCH","via":"x"}', "also signal, via."),
+        (
+            "job.submitted",
+            b'{"spec":{"user":"u","queue":"q","array":{"ranges":[{"start":1,"end":2,"by":3}]}}}',
+            "also spec.array.ranges.0.by.",
+        ),
+    ],
+)
+def test_what_only_has_more_than_this_program_knows_is_a_newer_ones(
+    topic: str, payload: bytes, named: str
+) -> None:
+    """
+    Fields and choices are added without a new schema version: whoever reads such a log must use
+    another program, not look for damage. It isn't taken all the same.
+    """
+    with pytest.raises(Corrupt) as caught:
+        decode(42, "job:1", 1, topic, b'{"t":1,"e":' + payload + b"}")
+
+    assert ("newer", 42) == (caught.value.kind, caught.value.position)
+    assert f"{named} {NEWER_PROGRAM}" in caught.value.text()
+    assert caught.value.text().startswith("can't be read (newer), at position 42")
+
+
+def test_what_nobody_can_tell_gets_advice_for_both() -> None:
+    """
+    A type that XCE would never write, or a field of another kind, may be anything.
+    """
+    for topic, payload in (("os:system", b"{}"), ("job.finished", b'{"attempt":"1"}')):
+        with pytest.raises(Corrupt) as caught:
+            decode(42, "job:1", 1, topic, b'{"t":1,"e":' + payload + b"}")
+        assert ("schema", OTHER_PROGRAM) == (caught.value.kind, caught.value.hint)
 
 
 PLAIN = b'{"t":1,"a":"ann","c":"x","l":0,"e":{"attempt":1,"why":"w"}}'
@@ -236,6 +274,7 @@ def test_an_unknown_code_or_newer_version_is_refused_by_name_and_position() -> N
     with pytest.raises(UnknownEventType) as newer:
         decode(43, "job:1", 1, "job.finished", state.replace(b'"e"', b'"v":9,"e"'))
 
+    assert {"newer"} == {unknown.value.kind, newer.value.kind}
     assert ("job.teleported", 42) == (unknown.value.type_code, unknown.value.position)
     assert ("job.finished", 9, 43) == (
         newer.value.type_code,

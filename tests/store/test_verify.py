@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from domain.errors import NEWER_PROGRAM
 from store.embedded.frames import decode_columns, encode_columns, raw_payload, read_header
 from store.log import EventLog
 from store.verify import verify_here
+from tools.cli.main import run
 from tools.torture.tampering import KINDS, Frames, Kind, edited, rewrite, with_payload
 from tools.torture.workload import fill
 
@@ -99,8 +101,8 @@ CASES = [
     (put_a_frame_in_anothers_place, "order", FRAME),
     (open_the_last_commit, "truncated", 241),
     (cut_a_frame_short, "truncated", FRAME),
-    pytest.param(changed_state(b'"e":{', b'"e":{"z":1,'), "schema", FRAME + 3, id="unknown field"),
-    pytest.param(changed_state(b'"e":', b'"v":2,"e":'), "schema", FRAME + 3, id="newer schema"),
+    pytest.param(changed_state(b'"e":{', b'"e":{"z":1,'), "newer", FRAME + 3, id="unknown field"),
+    pytest.param(changed_state(b'"e":', b'"v":2,"e":'), "newer", FRAME + 3, id="newer schema"),
     pytest.param(changed_state(b'"t":', b'"T":'), "schema", FRAME + 3, id="no state"),
 ]
 
@@ -147,3 +149,19 @@ def test_what_a_plain_verifying_can_not_see_needs_a_head_kept_elsewhere(director
     rewrite(directory, KINDS["compute anew"], random.Random(1))
 
     assert verify_here(directory).is_good
+
+
+def test_what_a_newer_program_wrote_is_not_called_damaged(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    Who reads "corrupt" and "repair" after going back to an old program would throw good events out.
+    """
+    change = changed_state(b'"e":{', b'"e":{"z":1,')
+    rewrite(directory, Kind(lambda frames, _: change(frames)), random.Random(1))
+
+    assert 4 == run(["log", "verify", str(directory)])
+
+    told = capsys.readouterr().out
+    assert f"Nothing is damaged; a newer program wrote this. {NEWER_PROGRAM}\n" in told
+    assert "repair" not in told

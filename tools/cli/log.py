@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from domain.errors import Corrupt, XceError
+from domain.errors import NEWER_PROGRAM, Corrupt, XceError
 from domain.units import show_duration
 from store.log import EventLog
 from store.snapshot_files import read_header
@@ -146,6 +146,10 @@ def _show_report(report: VerifyReport, log: Path) -> None:
         click.echo(f"and {report.problem_count - len(report.problems)} more")
     if report.is_good:
         click.echo("The log is good.")
+        return
+    kept = report.problems
+    if len(kept) == report.problem_count and all(problem.kind == "newer" for problem in kept):
+        click.echo(f"Nothing is damaged; a newer program wrote this. {NEWER_PROGRAM}")
         return
     found = counted(report.problem_count, "problem")
     repair = f"{as_typed('xce', 'log', 'repair', log)} NEW"

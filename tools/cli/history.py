@@ -42,6 +42,7 @@ not read the log hears it from the scheduler. Next: xce why 12.
 @click.argument("name", metavar="JOB|HOST|QUEUE|PROJECT|KIND:NAME")
 @from_option
 @to_option
+@click.option("-l", is_flag=True, hidden=True, expose_value=False)  # LSF's, for what it tells.
 @click.option("--reports", is_flag=True, help="Tell a host's load reports too.")
 @click.option("--jsonl", is_flag=True, help="Print one JSON object for each event.")
 @fresh_option

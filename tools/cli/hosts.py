@@ -12,6 +12,7 @@ import click
 from domain.errors import NotFound
 from tools.cli.client import Client, Json, segment
 from tools.cli.groups import ByName, meant
+from tools.cli.lsf_options import OF_HOSTS, refusing
 from tools.cli.options import columns_option, dir_option, json_option, watch_option
 from tools.cli.output import (
     as_typed,
@@ -54,6 +55,7 @@ Examples:
   xce hosts close alpha --why "new disk"
   xce hosts open alpha
 """)
+@refusing(*OF_HOSTS)
 @columns_option
 @watch_option
 @dir_option

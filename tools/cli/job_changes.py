@@ -11,10 +11,11 @@ from typing import Any
 import click
 
 from domain.errors import Refused
-from tools.cli.client import Json
-from tools.cli.job_options import changes_of, changing
+from tools.cli.client import Client, Json
+from tools.cli.job_options import changes_of, changing, tell_sizes, unit_for
 from tools.cli.job_texts import whole_number
 from tools.cli.jobs import change_jobs
+from tools.cli.lsf_options import OF_SUBMIT, refusing
 from tools.cli.moments import tell_moments
 from tools.cli.options import dir_option, json_option
 
@@ -121,6 +122,7 @@ the name can change; of -o and -e its next start takes notice. Next: xce job 12.
 """)
 @click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
 @changing
+@refusing(*OF_SUBMIT)
 @dir_option
 @json_option
 def modify(
@@ -129,12 +131,14 @@ def modify(
     """
     Change what jobs ask for; what isn't named stays as it is.
     """
-    body = changes_of(options)
+    unit = unit_for(Client(directory), options)
+    body = changes_of(options, unit)
     if "started_max" in body:
         _check_arrays(job_ids)
     change_jobs(directory, job_ids, "modify", "is changed", body=body, as_json=as_json)
     if not as_json:
         tell_moments(options, body)
+        tell_sizes(options, unit)
 
 
 def _check_arrays(job_ids: tuple[str, ...]) -> None:

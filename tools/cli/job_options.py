@@ -11,11 +11,12 @@ from typing import Any, Final, NamedTuple
 import click
 
 from domain.errors import Refused
+from domain.units import MILLI, MemoryUnit, memory_limit_kib, show_memory, split_quantity
 from tools.cli import job_texts as texts
-from tools.cli.client import Json
+from tools.cli.client import Client, Json
+from tools.cli.output import note
 
 Command = Callable[..., Any]
-Reader = Callable[[Any, str], Json]
 
 NONE: Final = "none"
 """Stands for no value, when a job is modified."""
@@ -28,7 +29,7 @@ class Change(NamedTuple):
 
     metavar: str
     help: str
-    read: Reader | None = None
+    read: texts.Reader | None = None
 
 
 class JobOption(NamedTuple):
@@ -51,7 +52,7 @@ class JobOption(NamedTuple):
     flags: tuple[str, ...]
     metavar: str
     help: str
-    read: Reader
+    read: texts.Reader
     nothing: Json | None = None
     is_list: bool = False
     change: Change | None = None
@@ -108,8 +109,8 @@ OPTIONS: Final = (
     JobOption("is_exclusive", ("-x",), "", "Nothing else may run on its hosts.",
               texts.flag_of("is_exclusive", off=False)),
     JobOption("memory", ("-M",), "SIZE",
-              "End it when it uses more memory; in MB, or with a suffix such as 2G; rounded up to "
-              "a whole MB.",
+              "End it when it uses more memory; in the cluster's unit, else MB, or with a suffix "
+              "such as 2G; rounded up to whole ones of that unit.",
               texts.size_of("limits.memory_kib"), {"limits.memory_kib": None}),
     JobOption("swap", ("-v",), "SIZE", "End it when it uses more swap space; as for -M.",
               texts.size_of("limits.swap_kib"), {"limits.swap_kib": None}),
@@ -217,9 +218,37 @@ def _off(option: JobOption) -> str:
     return f"{option.name}_off"
 
 
-def fields_of(options: Json) -> Json:
+SIZES: Final = ("memory", "swap", "file_size")
+
+
+def unit_for(client: Client, options: Json) -> MemoryUnit:
+    """
+    Return what a number alone means for memory; a cluster is only asked when an amount is given.
+    """
+    if all(options[name] in (None, NONE) for name in SIZES):
+        return MemoryUnit.MB
+    settings = client.get("/v1/definitions")["definitions"]["cluster"]
+    return MemoryUnit(settings["memory_unit"])
+
+
+def tell_sizes(options: Json, unit: MemoryUnit) -> None:
+    """
+    Say what amounts of memory mean that were given without a unit.
+    """
+    for option in OPTIONS:
+        text = options[option.name] if option.name in SIZES else None
+        if text is not None and split_quantity(text, field=option.flags[0])[1:] == ("",):
+            kib = memory_limit_kib(text, unit=unit)
+            note(f"xce: {option.flags[0]}: {text} means {show_memory(kib * MILLI)}.")
+
+
+def fields_of(options: Json, unit: MemoryUnit = MemoryUnit.MB) -> Json:
     """
     Return the body of a submission, as far as options say it.
+
+    Args:
+        options: By the names of their parameters.
+        unit: What a number alone means for memory.
 
     Raises:
         Refused: One breaks a rule that can be told here.
@@ -229,13 +258,17 @@ def fields_of(options: Json) -> Json:
         value = options[option.name]
         if value not in (None, ()):
             _check_empty(option, value)
-            found |= option.read(value, option.flags[0])
+            found |= option.read(value, texts.Typed(option.flags[0], unit))
     return nested(found)
 
 
-def changes_of(options: Json) -> Json:
+def changes_of(options: Json, unit: MemoryUnit = MemoryUnit.MB) -> Json:
     """
     Return the body of a modification.
+
+    Args:
+        options: By the names of their parameters.
+        unit: What a number alone means for memory.
 
     Raises:
         Refused: Nothing is changed, or an option breaks a rule that can be told here.
@@ -251,7 +284,7 @@ def changes_of(options: Json) -> Json:
         if not is_off:
             _check_empty(option, value)
             read = option.change.read if option.change is not None else None
-            found |= (read or option.read)(value, flag)
+            found |= (read or option.read)(value, texts.Typed(flag, unit))
         elif option.nothing is None:
             raise Refused(flag, "can be changed, not taken away")
         else:

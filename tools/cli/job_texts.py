@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from domain.errors import Refused
 from domain.exit_values import parse_requeue_values
@@ -17,7 +17,21 @@ from domain.texts import is_utf8
 from domain.units import MemoryUnit, memory_limit_kib, parse_run_limit_us
 from tools.cli.client import Json
 
-Reader = Callable[[Any, str], Json]
+
+class Typed(NamedTuple):
+    """
+    Say how a value was typed.
+
+    Args:
+        flag: The option, for errors.
+        unit: What a number alone means for memory, as the cluster has it.
+    """
+
+    flag: str
+    unit: MemoryUnit = MemoryUnit.MB
+
+
+Reader = Callable[[Any, Typed], Json]
 
 ENV_BYTES_MAX: Final = 512 * 1024
 ENV_COUNT_MAX: Final = 4096
@@ -31,28 +45,28 @@ def text_of(field: str) -> Reader:
     """
     Return what takes a text as it is.
     """
-    return lambda text, _flag: {field: text}
+    return lambda text, _typed: {field: text}
 
 
 def all_of(field: str) -> Reader:
     """
     Return the same for an option that may be given several times.
     """
-    return lambda words, _flag: {field: list(words)}
+    return lambda words, _typed: {field: list(words)}
 
 
 def flag_of(field: str, *, off: bool | None) -> Reader:
     """
     Return what takes a flag, which may be switched off.
     """
-    return lambda is_on, _flag: {field: True if is_on else off}
+    return lambda is_on, _typed: {field: True if is_on else off}
 
 
 def duration_of(field: str) -> Reader:
     """
     Return what reads a duration of more than 0.
     """
-    return lambda text, flag: {field: parse_run_limit(text, flag)}
+    return lambda text, typed: {field: parse_run_limit(text, typed.flag)}
 
 
 def moment_of(field: str) -> Reader:
@@ -60,19 +74,19 @@ def moment_of(field: str) -> Reader:
     Return what reads a moment.
     """
 
-    def read(text: str, flag: str) -> Json:
+    def read(text: str, typed: Typed) -> Json:
         from tools.cli.moments import parse_moment_us
 
-        return {field: parse_moment_us(text, field=flag, now_us=time.time_ns() // 1000)}
+        return {field: parse_moment_us(text, field=typed.flag, now_us=time.time_ns() // 1000)}
 
     return read
 
 
 def size_of(field: str) -> Reader:
     """
-    Return what reads an amount of memory; a number alone is in MB.
+    Return what reads an amount of memory; a number alone is in the cluster's unit.
     """
-    return lambda text, flag: {field: memory_limit_kib(text, unit=MemoryUnit.MB, field=flag)}
+    return lambda text, typed: {field: memory_limit_kib(text, unit=typed.unit, field=typed.flag)}
 
 
 def count_of(field: str, *, least: int) -> Reader:
@@ -80,10 +94,10 @@ def count_of(field: str, *, least: int) -> Reader:
     Return what reads a whole number.
     """
 
-    def read(text: str, flag: str) -> Json:
+    def read(text: str, typed: Typed) -> Json:
         count = whole_number(text)
         if count is None or count < least:
-            raise Refused(flag, f"must be a whole number from {least} on", text)
+            raise Refused(typed.flag, f"must be a whole number from {least} on", text)
         return {field: count}
 
     return read
@@ -114,11 +128,11 @@ def parse_run_limit(text: str, field: str = "-W") -> int:
 # ----------------------------------------------------------------------------- values of their kind
 
 
-def read_tasks(text: str, flag: str) -> Json:
+def read_tasks(text: str, typed: Typed) -> Json:
     """
     Read fewest and most tasks.
     """
-    tasks_min, tasks_max = parse_tasks(text, flag)
+    tasks_min, tasks_max = parse_tasks(text, typed.flag)
     return {"tasks_min": tasks_min, "tasks_max": tasks_max}
 
 
@@ -141,17 +155,17 @@ def parse_tasks(text: str, field: str = "-n") -> tuple[int, int]:
     return tasks_min, tasks_max
 
 
-def read_name(text: str, flag: str) -> Json:
+def read_name(text: str, typed: Typed) -> Json:
     """
     Read a name, and what makes the job an array.
     """
     from domain.arrays import INDEX_MAX, parse_job_name  # It loads pydantic.
 
-    name, array = parse_job_name(text, index_max=INDEX_MAX, field=flag)
+    name, array = parse_job_name(text, index_max=INDEX_MAX, field=typed.flag)
     return {"name": name, "array": None if array is None else array.model_dump()}
 
 
-def read_name_change(text: str, flag: str) -> Json:
+def read_name_change(text: str, typed: Typed) -> Json:
     """
     Read another name, another bound of an array, or both.
     """
@@ -159,18 +173,18 @@ def read_name_change(text: str, flag: str) -> Json:
         return {"name": text}
     from domain.arrays import parse_name_change
 
-    name, bound = parse_name_change(text, field=flag)
+    name, bound = parse_name_change(text, field=typed.flag)
     found: Json = {"name": name} if name or bound is None else {}
     return found if bound is None else found | {"started_max": bound}
 
 
-def read_hosts(text: str, flag: str) -> Json:
+def read_hosts(text: str, typed: Typed) -> Json:
     """
     Read hosts with their preference.
     """
-    hosts = [_host(word, flag) for word in text.split()]
+    hosts = [_host(word, typed.flag) for word in text.split()]
     if not hosts:
-        raise Refused(flag, "must name a host", text)
+        raise Refused(typed.flag, "must name a host", text)
     return {"hosts": hosts}
 
 
@@ -186,11 +200,11 @@ def _host(word: str, flag: str) -> Json:
     }
 
 
-def read_exits(text: str, flag: str) -> Json:
+def read_exits(text: str, typed: Typed) -> Json:
     """
     Read exit values that put a job back: "99 100 EXCLUDE(20 21)", "all ~1".
     """
-    requeue, exclude = parse_requeue_values(text, field=flag)
+    requeue, exclude = parse_requeue_values(text, field=typed.flag)
     return {"exits.requeue": list(requeue), "exits.exclude": list(exclude)}
 
 
@@ -199,11 +213,11 @@ TRANSFER = re.compile(
 )
 
 
-def read_transfers(words: Iterable[str], flag: str) -> Json:
+def read_transfers(words: Iterable[str], typed: Typed) -> Json:
     """
     Read files to copy.
     """
-    return {"program.transfers": [parse_transfer(word, flag) for word in words]}
+    return {"program.transfers": [parse_transfer(word, typed.flag) for word in words]}
 
 
 def parse_transfer(text: str, field: str = "-f") -> Json:
@@ -221,14 +235,14 @@ def parse_transfer(text: str, field: str = "-f") -> Json:
     return {"local": found["local"], "op": op, "remote": found["remote"] or found["local"]}
 
 
-def read_shell(text: str, _flag: str) -> Json:
+def read_shell(text: str, _typed: Typed) -> Json:
     """
     Read a shell text, which stands in place of a command.
     """
     return {"program.shell": text, "program.argv": []}
 
 
-def read_cwd(text: str, _flag: str) -> Json:
+def read_cwd(text: str, _typed: Typed) -> Json:
     """
     Read a directory, relative to this one.
     """
@@ -238,7 +252,7 @@ def read_cwd(text: str, _flag: str) -> Json:
 # ----------------------------------------------------------------------------------- environments
 
 
-def read_environment(changes: tuple[str, ...], _flag: str) -> Json:
+def read_environment(changes: tuple[str, ...], _typed: Typed) -> Json:
     """
     Read an environment, made from the current one.
     """

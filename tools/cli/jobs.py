@@ -16,6 +16,7 @@ from domain.signals import parse_signal
 from domain.terminations import exit_words, termination_words
 from tools.cli.as_typed import tell_as_typed
 from tools.cli.client import Client, Json, segment
+from tools.cli.lsf_options import OF_JOBS, refusing
 from tools.cli.options import columns_option, dir_option, json_option, watch_option
 from tools.cli.output import (
     chosen,
@@ -125,6 +126,7 @@ what it waits for.
               help='Of this name, in which * stands for any text: "sim*".')
 @click.option("--limit", metavar="N", type=click.IntRange(min=1),
               help="At most so many, the newest.")
+@refusing(*OF_JOBS)
 @columns_option
 @watch_option
 @dir_option
@@ -379,9 +381,12 @@ def chosen_of(job_ids: tuple[str, ...], options: Json) -> Json:
     Return what a request says of the jobs that 0 stands for.
 
     Raises:
-        Refused: 0 stands beside others, or options are given without it.
+        Refused: There is none, 0 stands beside others, or options are given without it.
     """
     given = {name: value for name, value in options.items() if value is not None}
+    if not job_ids:
+        hint = "0 stands for all your jobs, or those that -q, -u, -m and -J choose."
+        raise Refused("JOB", "must be given", hint=hint)
     if job_ids == (ALL_JOBS,):
         return given
     if ALL_JOBS in job_ids:
@@ -403,7 +408,7 @@ Examples:
 A running job gets SIGTERM, and SIGKILL if that doesn't end it. Next: xce job 12 says how it ended.
 To stop a job and let it go on: xce stop, xce resume.
 """)
-@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@click.argument("job_ids", nargs=-1, metavar="JOB...")
 @click.option("-s", "--signal", "signal", metavar="NAME",
               help="Only send this signal to the programs of started jobs: USR1, SIGUSR1 or 10.")
 @click.option("-r", "--force", is_flag=True,
@@ -437,7 +442,7 @@ Examples:
   xce stop 0 -q night            all your jobs of that queue
 It stays so until: xce resume 12.
 """)
-@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@click.argument("job_ids", nargs=-1, metavar="JOB...")
 @choosing
 @dir_option
 @json_option
@@ -458,7 +463,7 @@ Examples:
   xce resume 0                   all your jobs that are stopped
 Next: xce why 12, if it doesn't start at once.
 """)
-@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...")
+@click.argument("job_ids", nargs=-1, metavar="JOB...")
 @choosing
 @dir_option
 @json_option

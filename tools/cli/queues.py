@@ -12,6 +12,7 @@ import click
 from domain.errors import NotFound
 from tools.cli.client import Client, Json, segment
 from tools.cli.groups import ByName, meant
+from tools.cli.lsf_options import OF_QUEUES, refusing
 from tools.cli.options import columns_option, dir_option, json_option, watch_option
 from tools.cli.output import chosen, say, say_json, table, watch
 
@@ -40,6 +41,7 @@ Examples:
   xce queues inactivate normal     nothing of it starts; submissions are taken
   xce queues close normal          no submissions; what waits still starts
 """)
+@refusing(*OF_QUEUES)
 @columns_option
 @watch_option
 @dir_option

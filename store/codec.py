@@ -95,10 +95,16 @@ def encode_all(events: Iterable[Stamped]) -> list[Row]:
     for stream, version, time_us, actor, cause, event, ends_step in events:
         if time_us != head_time_us or cause != head_cause or actor != head_actor:
             head_time_us, head_actor, head_cause = time_us, actor, cause
-            head = _head(time_us, actor, cause)
+            if actor and cause:
+                # As `_head` does, without its call.
+                quoted = encode_basestring(actor)
+                head = f'{{"t":{time_us},"a":{quoted},"c":{encode_basestring(cause)}'.encode()
+            else:
+                head = _head(time_us, actor, cause)
         code, last, within, to_json = known(type(event)) or _learn_writer(type(event))
         payload = to_json(event, exclude_defaults=True)
-        add((stream, version, code, b"%b%b%b}" % (head, last if ends_step else within, payload)))
+        state = b"".join((head, last if ends_step else within, payload, b"}"))
+        add((stream, version, code, state))
     return rows
 
 

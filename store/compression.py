@@ -8,6 +8,7 @@ A context used by two threads at once crashes the process, so every thread has i
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import zstandard
@@ -44,6 +45,15 @@ def compress(data: bytes, *, level: int = LEVEL, dictionary: bytes | None = None
     return packed
 
 
+def own_compressor(level: int, dictionary: bytes) -> Callable[[bytes], bytes]:
+    """
+    Return what compresses as `compress` does, for one caller at a time: with no look for the
+    thread's own, which takes a fifth of the time of compressing an event.
+    """
+    compressor: Callable[[bytes], bytes] = _compressor(level, dictionary).compress
+    return compressor
+
+
 def decompress(data: bytes, *, size: int, dictionary: bytes | None = None) -> bytes:
     """
     Decompress one frame whose content must have exactly *size* bytes.
@@ -71,6 +81,15 @@ def _new_compressor(level: int, dictionary: bytes | None) -> zstandard.ZstdCompr
     """
     Return this thread's compressor for a level and dictionary, which it hasn't had yet.
     """
+    context = _compressor(level, dictionary)
+    _local.__dict__.setdefault("compressors", {})[level, dictionary] = context
+    return context
+
+
+def _compressor(level: int, dictionary: bytes | None) -> zstandard.ZstdCompressor:
+    """
+    Return a new compressor.
+    """
     shared = None if dictionary is None else zstandard.ZstdCompressionDict(dictionary)
     how: dict[str, Any]
     how = {"compression_params": _SMALL_PARAMETERS} if level == SMALL else {"level": level}
@@ -79,9 +98,7 @@ def _new_compressor(level: int, dictionary: bytes | None) -> zstandard.ZstdCompr
         shared.precompute_compress(**how)
     if level != SMALL:
         how |= {"write_content_size": True, "write_dict_id": False}
-    context = zstandard.ZstdCompressor(dict_data=shared, **how)
-    _local.__dict__.setdefault("compressors", {})[level, dictionary] = context
-    return context
+    return zstandard.ZstdCompressor(dict_data=shared, **how)
 
 
 def _decompressor(dictionary: bytes | None) -> zstandard.ZstdDecompressor:

@@ -11,6 +11,7 @@ from typing import Protocol
 from eventsourcing.persistence import ApplicationRecorder, Subscription
 
 from store.codec import PlacedRow, Row
+from store.embedded.ahead import keep_ahead
 from store.embedded.environment import Environment
 from store.embedded.recorder import EmbeddedApplicationRecorder
 from store.embedded.rows import Row as StoredRow
@@ -20,8 +21,8 @@ from store.space import Space, space_at
 Columns = tuple[Sequence[int], Sequence[str], Sequence[int], Sequence[str], Sequence[bytes]]
 """Positions, streams, versions, topics and states of some rows, in order."""
 
-COMMITS_PER_READER_CHECK = 500
-"""A reader that was killed keeps old pages until somebody looks."""
+EVENTS_PER_UPKEEP = 250
+"""How often a writer lets dead readers go, which keep old pages, and looks for free pages ahead."""
 
 
 class Engine(Protocol):
@@ -110,7 +111,6 @@ class EmbeddedEngine:
         self._recorder = EmbeddedApplicationRecorder(environment)
         self.journal = self._recorder.journal
         self.log_id = environment.log_id
-        self._commits = 0
 
     def head(self) -> int:
         """
@@ -122,10 +122,13 @@ class EmbeddedEngine:
         """
         Append rows as one commit; return the last position.
         """
-        last = self.journal.insert_rows(rows, epoch=epoch)[-1]
-        self._commits += 1
-        if self._commits % COMMITS_PER_READER_CHECK == 0:
+        if len(rows) == 1:
+            last = self.journal.insert_row(rows[0], epoch)
+        else:
+            last = self.journal.insert_rows(rows, epoch=epoch)[-1]
+        if last % EVENTS_PER_UPKEEP < len(rows):
             self._environment.check_readers()
+            keep_ahead(self._environment)
         return last
 
     def columns(self, after: int, upto: int | None) -> Iterator[Columns]:

@@ -43,6 +43,8 @@ from store.os_errors import unavailable
 Database = lmdb._Database  # noqa: SLF001 - the binding exports its type under this name alone
 
 NO_EPOCH = number_bytes(0)
+RESIZE_WAIT_S = 5
+"""How long the other transactions of this process are waited for, which are all short."""
 
 Result = TypeVar("Result")
 
@@ -109,9 +111,8 @@ class Environment:
         self._listeners: set[threading.Event] = set()
         self._writer = threading.Lock()
         self._writing_thread: int | None = None
-        self._counting = threading.RLock()
-        self._gate = threading.Condition(self._counting)
-        self._transactions = self._resizers = 0
+        self._gate = threading.Condition()
+        self._readers = self._resizers = 0
         with _alone_in(settings, create=create):
             marked = self._prepare(create=create, log_id=log_id, thorough=thorough)
             self.handle = open_engine(settings)
@@ -186,7 +187,7 @@ class Environment:
         Open a read transaction; keep it short and copy what leaves it.
         """
         self.check_usable()
-        transaction = self._begin_transaction(write=False)
+        transaction = self._begin_read()
         try:
             with transaction:
                 yield transaction
@@ -195,8 +196,8 @@ class Environment:
         finally:
             self._uncount()
 
-    # Work instead of a context, which in Python is made of generators: each durable answer waits
-    # for them.
+    # Work instead of a context, which in Python is made of generators, and few calls: each durable
+    # answer waits for them, and behind a sync the processor's caches are cold.
     def write(self, work: Callable[[lmdb.Transaction], Result]) -> Result:
         """
         Do some work in the write transaction and return what it returns; all of it is committed at
@@ -210,16 +211,21 @@ class Environment:
             try:
                 if self.is_dead:
                     self.check_usable()
-                transaction = self._begin_transaction(write=True)
+                if self._resizers:
+                    self._pass_resizers()
+                try:
+                    transaction: lmdb.Transaction = self.handle.begin(write=True)
+                except lmdb.Error as error:
+                    transaction = self._begin_again(error, write=True)
                 try:
                     with transaction:
                         result = work(transaction)
                 except lmdb.Error as error:
                     raise translation(error, self.path, self.settings.map_size) from error
-                finally:
-                    self._uncount()
             finally:
                 self._writing_thread = None
+                if self._resizers:
+                    self._pass_resizers()
         if self._listeners:
             self.notify()
         return result
@@ -232,38 +238,69 @@ class Environment:
             message = "a write transaction inside a write transaction of the same thread"
             raise ProgrammingError(message)
 
-    def _begin_transaction(self, *, write: bool) -> lmdb.Transaction:
+    def _begin_read(self) -> lmdb.Transaction:
         """
-        Begin a transaction, adopting the map size when another process has raised it; count it, so
-        that a map is only resized between two.
+        Begin a read transaction, and count it, so that the map is only resized between two.
         """
-        with self._counting:
-            self._transactions += 1
+        with self._gate:
+            self._readers += 1
         try:
             try:
-                return self.handle.begin(write=write)
-            except lmdb.MapResizedError:
-                with self._gate:
-                    self._resizers += 1
-                    self._gate.wait_for(lambda: self._transactions == 1, timeout=5)
-                    self._resizers -= 1
-                    self.handle.set_mapsize(0)
-                    return self.handle.begin(write=write)
-            except lmdb.ReadersFullError:
+                return self.handle.begin()
+            except lmdb.Error as error:
+                return self._begin_again(error, write=False)
+        except BaseException:
+            self._uncount()
+            raise
+
+    def _begin_again(self, error: lmdb.Error, *, write: bool) -> lmdb.Transaction:
+        """
+        Begin a transaction that was refused: adopt the map size when another process has raised it,
+        and let slots of dead readers go.
+        """
+        try:
+            if isinstance(error, lmdb.MapResizedError):
+                return self._begin_resized(write=write)
+            if isinstance(error, lmdb.ReadersFullError):
                 self.handle.reader_check()
                 return self.handle.begin(write=write)
-        except BaseException as error:
-            self._uncount()
-            if isinstance(error, lmdb.Error):
-                raise translation(error, self.path, self.settings.map_size) from error
-            raise
+            raise error
+        except lmdb.Error as refused:
+            raise translation(refused, self.path, self.settings.map_size) from refused
+
+    def _begin_resized(self, *, write: bool) -> lmdb.Transaction:
+        """
+        Adopt the map's size as soon as ours is the only transaction, and begin it before the next.
+        """
+        with self._gate:
+            self._resizers += 1
+            try:
+                self._gate.wait_for(self._is_alone, timeout=RESIZE_WAIT_S)
+                self.handle.set_mapsize(0)
+                return self.handle.begin(write=write)
+            finally:
+                self._resizers -= 1
+
+    def _is_alone(self) -> bool:
+        """
+        Say whether ours is the only transaction that is open or about to be. The writer's needs no
+        lock: it looks for resizers once its thread is told, and they for it once they are counted.
+        """
+        return self._readers + (self._writing_thread is not None) == 1
+
+    def _pass_resizers(self) -> None:
+        """
+        Wait while the map is being resized, and have those that wait for it look again.
+        """
+        with self._gate:
+            self._gate.notify_all()
 
     def _uncount(self) -> None:
         """
-        Take a transaction that has ended, or never began, from the count.
+        Take a read transaction that has ended, or never began, from the count.
         """
-        with self._counting:
-            self._transactions -= 1
+        with self._gate:
+            self._readers -= 1
             if self._resizers:
                 self._gate.notify_all()
 
@@ -298,7 +335,27 @@ class Environment:
         Return how many bytes of the data file are in use or were.
         """
         self.check_usable()
-        return (int(self.handle.info()["last_pgno"]) + 1) * int(self.handle.stat()["psize"])
+        return (int(self.handle.info()["last_pgno"]) + 1) * self.page_size
+
+    def free_pages(self) -> int:
+        """
+        Return how many pages of the data file hold nothing of the databases that are open here:
+        free ones, and the few with which the engine keeps track of them.
+        """
+        with self.read() as transaction:
+            trees = [transaction.stat(db=each) for each in self._databases.values()]
+            pages = int(self.handle.info()["last_pgno"]) + 1
+        trees.append(self.handle.stat())
+        return pages - sum(
+            tree["branch_pages"] + tree["leaf_pages"] + tree["overflow_pages"] for tree in trees
+        )
+
+    @property
+    def page_size(self) -> int:
+        """
+        Return how many bytes a page of the data file has.
+        """
+        return int(self.handle.stat()["psize"])
 
     def check_readers(self) -> int:
         """

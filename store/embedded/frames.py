@@ -20,7 +20,7 @@ from eventsourcing.persistence import DataError
 
 from domain.errors import Corrupt
 from store.chain import frame_digest
-from store.compression import LEVEL, SMALL, compress, decompress
+from store.compression import compress, decompress
 from store.dictionaries import current, known
 
 MAGIC = b"XF"
@@ -44,15 +44,12 @@ COMPRESS_MIN = 64
 DICTIONARY_MAX = 8 << 10
 """Payloads up to this length are compressed with a dictionary; larger ones hardly gain by it."""
 
-_HEADER = struct.Struct(">2sBBBxxxQIIQQII32s32s")
-_CRC = struct.Struct(">I")
-_PREFIX = struct.Struct(">BHHB")
+HEADER = struct.Struct(">2sBBBxxxQIIQQII32s32s")
+CRC = struct.Struct(">I")
+PREFIX = struct.Struct(">BHHB")
 """Extra columns (none are defined yet), distinct topics, distinct ids, bytes of a version."""
-HEADER_SIZE = _HEADER.size + _CRC.size
+HEADER_SIZE = HEADER.size + CRC.size
 _WIDTHS = {"H": 2, "I": 4, "Q": 8}
-_U16 = struct.Struct(">H")
-_ROW_BEGIN = struct.Struct(">BHHBH")
-_ROW_MIDDLE, _WIDE_ROW_MIDDLE = struct.Struct(">HHII"), struct.Struct(">HHQI")
 
 TOPICS_REMEMBERED = 1024
 TOPIC_BYTES_MAX = 0xFFFF
@@ -145,30 +142,6 @@ def topic_bit(topic: str) -> int:
     return 1 << (zlib.crc32(encoded) & 63)
 
 
-def build_frame(
-    raw: bytes,
-    *,
-    mask: int,
-    events: int,
-    first_position: int,
-    epoch: int,
-    is_last: bool,
-    previous: bytes,
-) -> tuple[bytes, bytes]:
-    """
-    Return a frame's bytes and its digest, given its uncompressed payload and what its header says.
-    """
-    flags = FLAG_LAST if is_last else 0
-    level = LEVEL if len(raw) > DICTIONARY_MAX else SMALL
-    digest = frame_digest(previous, flags, first_position, events, epoch, mask, raw)
-    codec, dictionary_id, stored = pack(raw, level=level)
-    fields = (
-        flags, codec, first_position, events, len(raw), epoch, mask, dictionary_id, len(stored),
-        previous, digest,
-    )  # fmt: skip
-    return join_frame(fields, stored), digest
-
-
 def pack(raw: bytes, *, level: int) -> tuple[int, int, bytes]:
     """
     Return codec, number of the dictionary and bytes of a payload as it is stored.
@@ -187,8 +160,8 @@ def join_frame(header: tuple[int | bytes, ...], stored: bytes) -> bytes:
     Return the bytes of a frame from its header, or a tuple of the same fields, and its payload as
     it is stored.
     """
-    head = _HEADER.pack(MAGIC, FRAME_FORMAT, *header)
-    return b"".join((head, _CRC.pack(zlib.crc32(stored, zlib.crc32(head))), stored))
+    head = HEADER.pack(MAGIC, FRAME_FORMAT, *header)
+    return b"".join((head, CRC.pack(zlib.crc32(stored, zlib.crc32(head))), stored))
 
 
 def read_header(frame: bytes | memoryview, *, position: int | None = None) -> Header:
@@ -200,7 +173,7 @@ def read_header(frame: bytes | memoryview, *, position: int | None = None) -> He
     """
     if len(frame) < HEADER_SIZE:
         raise Corrupt("truncated", position, f"at least {HEADER_SIZE} bytes", f"{len(frame)} bytes")
-    magic, version, flags, codec, *rest = _HEADER.unpack_from(frame)
+    magic, version, flags, codec, *rest = HEADER.unpack_from(frame)
     if magic != MAGIC:
         raise Corrupt("checksum", position, f"a frame beginning with {MAGIC!r}", repr(magic))
     if version != FRAME_FORMAT or flags & ~KNOWN_FLAGS or codec > ZSTD_DICTIONARY:
@@ -218,8 +191,8 @@ def check_crc(frame: bytes | memoryview, *, position: int | None = None) -> None
     Raises:
         Corrupt: Of the kind checksum.
     """
-    (recorded,) = _CRC.unpack_from(frame, _HEADER.size)
-    found = zlib.crc32(frame[HEADER_SIZE:], zlib.crc32(frame[: _HEADER.size]))
+    (recorded,) = CRC.unpack_from(frame, HEADER.size)
+    found = zlib.crc32(frame[HEADER_SIZE:], zlib.crc32(frame[: HEADER.size]))
     if recorded != found:
         raise Corrupt("checksum", position, f"{recorded:08x}", f"{found:08x}")
 
@@ -309,7 +282,7 @@ def encode_columns(columns: Columns) -> bytes:
     topics = [topic.encode() for topic in columns.topic_names]
     wide = max(columns.versions) >= 1 << 32
     parts = [
-        _PREFIX.pack(0, len(topics), len(columns.ids), 8 if wide else 4),
+        PREFIX.pack(0, len(topics), len(columns.ids), 8 if wide else 4),
         _planes("H", list(map(len, topics))),
         *topics,
         _planes("H", list(map(len, columns.ids))),
@@ -321,22 +294,6 @@ def encode_columns(columns: Columns) -> bytes:
         *columns.states,
     ]
     return b"".join(parts)
-
-
-def encode_row(topic: str, encoded_id: bytes, version: int, state: bytes) -> bytes:
-    """
-    Return the uncompressed payload of a frame with one row, as most of a live scheduler's are.
-
-    Equivalent to: `encode_columns`. Differs in: the planes of one number are its bytes, so all
-    that stands between topic, id and state is written at once.
-    """
-    name = topic.encode()
-    middle = _ROW_MIDDLE if version < 1 << 32 else _WIDE_ROW_MIDDLE
-    return b"".join((
-        _ROW_BEGIN.pack(0, 1, 1, 4 if middle is _ROW_MIDDLE else 8, len(name)), name,
-        _U16.pack(len(encoded_id)), encoded_id,
-        middle.pack(0, 0, version, len(state)), state,
-    ))  # fmt: skip
 
 
 def decode_columns(raw: bytes, count: int, *, position: int | None = None) -> Columns:
@@ -356,10 +313,10 @@ def _decode_columns(raw: bytes, count: int) -> Columns:
     """
     Decode, raising what comes when the bytes are no such payload.
     """
-    extras, topic_count, id_count, width = _PREFIX.unpack_from(raw)
+    extras, topic_count, id_count, width = PREFIX.unpack_from(raw)
     if extras:
         raise Corrupt("newer", None, "rows without extra columns", f"extra columns {extras:#x}")
-    at = _PREFIX.size
+    at = PREFIX.size
     lengths, at = _numbers("H", raw, at, topic_count)
     topic_names, at = _slices(raw, at, lengths)
     lengths, at = _numbers("H", raw, at, id_count)

@@ -27,7 +27,6 @@ from store.embedded.layout import (
     run_positions,
     run_value,
     split_index_key,
-    varint,
     version_bytes,
     version_of,
 )
@@ -207,19 +206,6 @@ def append_rows(cursor: lmdb.Cursor, rows: list[tuple[bytes, bytes]]) -> None:
     _, count_added = cursor.putmulti(rows, append=True)
     if count_added != len(rows):
         raise Corrupt("order", None, f"{len(rows)} index rows behind all others", count_added)
-
-
-def append_row(
-    transaction: lmdb.Transaction, index: Database | None, key: bytes, position: int
-) -> None:
-    """
-    Put the row of one event behind all that are there.
-
-    Raises:
-        Corrupt: The engine says that it doesn't belong there.
-    """
-    if not transaction.put(key, varint(position), db=index, append=True):
-        raise Corrupt("order", position, "an index row behind all others", key.hex())
 
 
 def _belongs(key: bytes, prefix: bytes) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import count
 from typing import TypeVar
 
@@ -17,35 +18,46 @@ import lmdb
 
 from domain.errors import Corrupt
 from store.dictionaries import current
+from store.embedded.builder import FrameBuilder, encode_row
 from store.embedded.cursors import key_of, pairs
 from store.embedded.errors import EpochPassedError
 from store.embedded.frames import (
+    FLAG_LAST,
     STATE_MAX,
     Columns,
     Header,
-    build_frame,
     check_follows,
     encode_columns,
-    encode_row,
     read_header,
-    topic_bit,
     topic_mask,
 )
-from store.embedded.index import append_row, insert_index
+from store.embedded.index import insert_index
 from store.embedded.kept import dictionary_of, keep
 from store.embedded.layout import (
     META,
-    encoded_stream,
+    encode_stream,
     id_bytes,
     number_bytes,
     number_of,
+    varint,
     version_bytes,
 )
 from store.embedded.reader import Reader
-from store.embedded.rows import CommitRows, Head, Row, columns_of, refuse_too_large, streams_of
+from store.embedded.rows import (
+    CommitRows,
+    Head,
+    Row,
+    columns_of,
+    new_head,
+    refuse_too_large,
+    streams_of,
+)
 from store.segments import Segment
 
 Name = TypeVar("Name")
+OwnCommit = tuple[int, Head, int, bytes | None]
+"""Number of a commit of our own, and what holds while it is the last of all: the head, the epoch,
+and a key that none of the index is greater than, None when that isn't known."""
 
 
 class Journal(Reader):
@@ -53,9 +65,15 @@ class Journal(Reader):
     A log of rows in an environment, under the names of one application and purpose.
     """
 
-    _cached_own: tuple[int, int, bytes | None] = (-1, 0, None)
-    """Number of our own last commit, and what holds while it is the last of all: the epoch, and a
-    key that none of the index is greater than, None when that isn't known."""
+    _own: OwnCommit = (-1, Head(0, b""), 0, None)
+    """Our own last commit."""
+
+    @cached_property
+    def _build(self) -> Callable[..., tuple[bytes, bytes, int]]:
+        """
+        Return what builds frames, in the write transaction only.
+        """
+        return FrameBuilder().build
 
     def insert_rows(
         self,
@@ -80,70 +98,88 @@ class Journal(Reader):
             EpochPassedError: Another writer took over.
             DataError: An id, version or state is beyond its bounds.
         """
-        columns = columns_of(rows) if len(rows) > 1 else None
+        columns = columns_of(rows) if rows else None
         if self._has_new_dictionary:
             # Of an earlier commit: an error behind a commit would deny it.
             self._learn_dictionaries()
 
-        def insert(
-            transaction: lmdb.Transaction,
-        ) -> tuple[int, Head, Head, int, bytes | None]:
+        def insert(transaction: lmdb.Transaction) -> OwnCommit:
             number = transaction.id()
-            own, found, last_key = self._cached_own
-            if own != number - 1:
-                found, last_key = self.environment.epoch(transaction), None
+            head, found, _ = self._last_commit(transaction, number - 1)
             if epoch is not None and found != epoch:
                 raise EpochPassedError(epoch, found)
-            before = after = self._head(transaction, number - 1)
-            written = found if written_epoch is None else written_epoch
             if columns is not None:
-                after = self._put_rows(transaction, columns, before, written)
-                last_key = None
-            elif rows:
-                after, last_key = self._put_row(transaction, rows[0], before, written, last_key)
+                written = found if written_epoch is None else written_epoch
+                head = self._put_rows(transaction, columns, head, written)
             if also is not None:
                 also(transaction)
-            return number, before, after, found, last_key
+            return number, head, found, None
 
-        # Caches only learn what is committed.
-        number, before, after, found, last_key = self.environment.write(insert)
-        self._cached_head = (number, after)
-        self._cached_own = (number, found, last_key)
-        return range(before.position + 1, after.position + 1)
+        # Only what is committed is remembered.
+        self._own = number, head, _, _ = self.environment.write(insert)
+        self._cached_head = number, head
+        return range(head.position - len(rows) + 1, head.position + 1)
 
-    def _put_row(
-        self,
-        transaction: lmdb.Transaction,
-        row: Row,
-        head: Head,
-        epoch: int,
-        last_key: bytes | None,
-    ) -> tuple[Head, bytes]:
+    # hot: durable answers wait for it. Behind a sync, where nothing is in the processor's caches,
+    # a call costs a microsecond or two: what others do in functions of their own is done here.
+    def insert_row(self, row: Row, epoch: int | None) -> int:
         """
-        Put a commit of one row; return the new head and a key that none of the index is greater
-        than.
+        Append one row as a commit; return its position.
 
-        Equivalent to: `_put_rows`, without columns. Differs in: a new stream behind all others, as
-        those of submissions are, isn't looked for when the last key is known.
+        Equivalent to: `insert_rows`. Differs in: no columns are made; and a new stream behind all
+        others, as those of submissions are, isn't looked for when the last key is known.
         """
         stream, version, topic, state = row
         if len(state) > STATE_MAX:
             refuse_too_large(stream, version, len(state))
-        encoded, prefix = encoded_stream(stream)
-        key, position = prefix + version_bytes(version), head.position + 1
-        if last_key is not None and key > last_key and not last_key.startswith(prefix):
-            append_row(transaction, self._index, key, position)
-            last_key = key
-        else:
-            cursor = transaction.cursor(db=self._index)
-            insert_index(cursor, (stream,), (version,), position)
-            if last_key is None:
-                cursor.last()
-                last_key = key_of(cursor)
-            last_key = max(last_key, key)
-        mask = topic_bit(topic)
-        raw = encode_row(topic, encoded, version, state)
-        return self._put_frame(transaction, raw, head, mask=mask, events=1, epoch=epoch), last_key
+        encoded, prefix = encode_stream(stream)
+        key = prefix + version_bytes(version)
+        raw, mask = encode_row(topic, encoded, version, state)
+
+        def insert(transaction: lmdb.Transaction) -> OwnCommit:
+            number = transaction.id()
+            own, head, found, last_key = self._own
+            if own != number - 1:
+                head, found, last_key = self._last_commit(transaction, number - 1)
+            if epoch is not None and found != epoch:
+                raise EpochPassedError(epoch, found)
+            last, previous = head
+            position = last + 1
+            if last_key is not None and key > last_key and not last_key.startswith(prefix):
+                is_last = transaction.put(key, varint(position), db=self._index, append=True)
+                last_key = key
+            else:
+                cursor = transaction.cursor(db=self._index)
+                insert_index(cursor, (stream,), (version,), position)
+                is_last = last_key is not None or cursor.last()
+                last_key = max(last_key or key_of(cursor), key)
+            frame, digest, dictionary = self._build(
+                raw, mask, 1, position, found, FLAG_LAST, previous
+            )
+            at = position.to_bytes(8, "big")
+            if not (is_last and transaction.put(at, frame, db=self._log, append=True)):
+                raise self._not_last(position)
+            if dictionary not in self._kept:
+                self._keep_dictionary(transaction, dictionary)
+            return number, new_head(Head, (position, digest)), found, last_key
+
+        if self._has_new_dictionary:
+            self._learn_dictionaries()
+        self._own = own = self.environment.write(insert)
+        self._cached_head = own[:2]
+        return own[1][0]
+
+    def _last_commit(
+        self, transaction: lmdb.Transaction, number: int
+    ) -> tuple[Head, int, bytes | None]:
+        """
+        Return what holds after the last commit, by its number: the head, the epoch, and a key that
+        none of the index is greater than, None when that isn't known.
+        """
+        own, head, found, last_key = self._own
+        if own == number:
+            return head, found, last_key
+        return self._head(transaction, number), self.environment.epoch(transaction), None
 
     def _put_rows(
         self, transaction: lmdb.Transaction, columns: CommitRows, head: Head, epoch: int
@@ -157,9 +193,8 @@ class Journal(Reader):
         for at, part in enumerate(parts, 1):
             raw, mask = _payload(part)
             events, is_last = len(part.states), at == len(parts)
-            head = self._put_frame(
-                transaction, raw, head, mask=mask, events=events, epoch=epoch, is_last=is_last
-            )
+            flags = FLAG_LAST if is_last else 0
+            head = self._put_frame(transaction, raw, head, mask, events, epoch, flags)
         return head
 
     def _put_frame(
@@ -167,31 +202,30 @@ class Journal(Reader):
         transaction: lmdb.Transaction,
         raw: bytes,
         head: Head,
-        *,
         mask: int,
         events: int,
         epoch: int,
-        is_last: bool = True,
+        flags: int = FLAG_LAST,
     ) -> Head:
         """
         Put a frame with an uncompressed payload; return the new head.
         """
-        first = head.position + 1
-        frame, digest = build_frame(
-            raw,
-            mask=mask,
-            events=events,
-            first_position=first,
-            epoch=epoch,
-            is_last=is_last,
-            previous=head.digest,
-        )
+        last, previous = head
+        first = last + 1
+        frame, digest, dictionary = self._build(raw, mask, events, first, epoch, flags, previous)
         if not transaction.put(number_bytes(first), frame, db=self._log, append=True):
-            expected, found = "the end of the log", "a later frame"
-            raise Corrupt("order", first, expected, found, self.environment.path)
-        if (dictionary := dictionary_of(frame)) not in self._kept:
+            raise self._not_last(first)
+        if dictionary not in self._kept:
             self._keep_dictionary(transaction, dictionary)
-        return Head(head.position + events, digest)
+        return new_head(Head, (last + events, digest))
+
+    def _not_last(self, position: int) -> Corrupt:
+        """
+        Return the error for a frame, or the index row of one, that the engine doesn't take as the
+        last.
+        """
+        expected, found = "the end of the log", "a later frame or index row"
+        return Corrupt("order", position, expected, found, self.environment.path)
 
     def _keep_dictionary(self, transaction: lmdb.Transaction, number: int) -> None:
         """

@@ -29,6 +29,7 @@ KEY_FORMAT = b"format"
 KEY_LOG_ID = b"log_id"
 KEY_EPOCH = b"epoch"
 KEY_DICTIONARY = b"dictionary:"
+KEY_AHEAD = b"ahead"
 
 TEXT_TAG = b"s"
 NUMBERED_TAG = b"t"
@@ -49,7 +50,8 @@ SURELY_FITS = ID_BYTES_MAX // 2
 """An id of so many bytes isn't too long even if every one of them is a NUL, which counts double."""
 ESCAPE = 0xFF
 VERSION_BYTES_MAX = 8
-_SMALL_VERSIONS = tuple(bytes((1, version)) for version in range(0x100))
+SMALL_VERSIONS = 0x100
+_SMALL_VERSIONS = tuple(bytes((1, version)) for version in range(SMALL_VERSIONS))
 _numbered = re.compile(r"([^0-9\x00]*)([0-9]{10})(?![0-9])(.*)", re.DOTALL).fullmatch
 
 
@@ -132,8 +134,7 @@ def index_prefix(stream: str | UUID) -> bytes:
 
 
 # hot: each job of a simulation comes here once.
-@lru_cache(maxsize=IDS_REMEMBERED)
-def encoded_stream(stream: str | UUID) -> tuple[bytes, bytes]:
+def encode_stream(stream: str | UUID) -> tuple[bytes, bytes]:
     """
     Return what `id_bytes` and `index_prefix` do.
 
@@ -146,6 +147,11 @@ def encoded_stream(stream: str | UUID) -> tuple[bytes, bytes]:
             encoded = begin + int(digits).to_bytes(NUMBER_BYTES)
             return encoded, encoded + b"\x00"
     return encoded_plainly(stream)
+
+
+encoded_stream = lru_cache(maxsize=IDS_REMEMBERED)(encode_stream)
+"""The same, remembered; for a commit of one event, whose stream is mostly new or was long ago, to
+remember takes longer than to encode."""
 
 
 def encoded_plainly(stream: str | UUID) -> tuple[bytes, bytes]:
@@ -282,11 +288,11 @@ def version_bytes(version: int) -> bytes:
     Raises:
         DataError: The version is negative or too large.
     """
+    if 0 <= version < SMALL_VERSIONS:
+        return _SMALL_VERSIONS[version]
     if not 0 <= version <= VERSION_MAX:
         message = f"originator version {version} is not from 0 to {VERSION_MAX}"
         raise DataError(message)
-    if version < len(_SMALL_VERSIONS):
-        return _SMALL_VERSIONS[version]
     length = (version.bit_length() + 7) // 8
     return bytes((length,)) + version.to_bytes(length, "big")
 
@@ -306,6 +312,8 @@ def varint(number: int) -> bytes:
         return bytes((number,))
     if number < 0x4000:
         return bytes((number & 0x7F | 0x80, number >> 7))
+    if number < 0x20_0000:
+        return bytes((number & 0x7F | 0x80, number >> 7 & 0x7F | 0x80, number >> 14))
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)

@@ -124,7 +124,8 @@ def refuse_too_large(stream: Stream, version: int, length: int) -> None:
         raise DataError(message)
 
 
-# Half the time of calling the class, whose parameters have names.
+# Half the time of calling the classes, whose parameters have names.
+new_head = cast("Callable[[type[Head], tuple[int, bytes]], Head]", tuple.__new__)
 _new_commit = cast(
     "Callable[[type[CommitRows], Iterable[tuple[object, ...]]], CommitRows]", tuple.__new__
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from domain.errors import Conflict, Refused
+from store.embedded.frames import HEADER_SIZE, read_header
 from store.embedded.marker import MARKER_FILE
 from store.log import EventLog
 from store.repair import repair
@@ -26,11 +27,14 @@ def directory(tmp_path: Path) -> Path:
 
 
 def frame_offsets(data: bytes) -> list[int]:
+    """
+    Return where a data file has its frames, in the order of the log.
+    """
     found, at = [], data.find(b"XF\x01")
     while at >= 0:
         found.append(at)
         at = data.find(b"XF\x01", at + 1)
-    return found
+    return sorted(found, key=lambda at: read_header(data[at : at + HEADER_SIZE]).first_position)
 
 
 def test_a_sound_log_is_repaired_to_itself(tmp_path: Path, directory: Path) -> None:

@@ -33,7 +33,7 @@ from store.verify import verify_here
 from tools.bench.frame import Figure, Reading
 from tools.torture.workload import job_events, jobs_events
 
-SINGLE_COMMITS = 600
+SINGLE_COMMITS = 2_000
 TURN_COMMITS = 50
 EVENTS = 40_000
 LIBRARY_EVENTS = 8_000

@@ -29,6 +29,7 @@ from tools.daemon.journal import Journal
 # The first state takes as long as a snapshot, and has as much time as one.
 BEGIN_S: Final = 600.0
 JOIN_S: Final = 30.0
+KILL_S: Final = 2.0
 
 
 class Recorder:
@@ -118,7 +119,9 @@ class Recorder:
         if self._writing is not None:
             self._writing.end_at(position)
             self._writing.wait_end()
+            # One that hangs would be left behind; its end is told in the journal.
             self._writing.kill()
+            self._writing.wait_end(KILL_S)
 
 
 def _begin_file(file: Path, header: RecordingHeader) -> None:
@@ -194,11 +197,11 @@ class _Writing:
             self._process.stdin.write(b"%d\n" % position)
             self._process.stdin.close()
 
-    def wait_end(self) -> None:
+    def wait_end(self, longest_s: float = JOIN_S) -> None:
         """
         Wait for its end, no longer than anybody would.
         """
-        self._listener.join(JOIN_S)
+        self._listener.join(longest_s)
 
     def kill(self) -> None:
         """

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.commands import DefineQueue
+from domain.commands import DefineQueue, SetQueue
 from domain.errors import Refused
 from domain.queues import QueueSpec
 from projections.scheduling.core import Core
@@ -88,6 +88,23 @@ def test_a_job_that_is_held_gives_everything_back(scenario: Scenario) -> None:
     scenario.hold("BIG")
 
     assert ["J dispatched: h1*2"] == scenario.session()
+    assert scenario.job("BIG").promise is None
+
+
+@pytest.mark.parametrize("why", ["queue", "delay"])
+def test_a_job_that_may_not_be_tried_gives_everything_back(scenario: Scenario, why: str) -> None:
+    """
+    Whether its queue is inactive, or lets its jobs wait for so long before they are tried.
+    """
+    scenario.jobs("BIG tasks=4 queue=par", "J tasks=2")
+    scenario.session()
+    if why == "queue":
+        scenario.command(SetQueue.model_validate({"queue": "par", "to": "inactive"}))
+    else:
+        held = {"slot_reserve_us": 300 * SECOND_US, "new_job_delay_us": 1_000 * SECOND_US}
+        scenario.command(DefineQueue(queue="par", spec=QueueSpec(priority=50, **held)))
+
+    assert "J dispatched: h1*2" in scenario.session()
     assert scenario.job("BIG").promise is None
 
 

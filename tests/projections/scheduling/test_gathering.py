@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import pytest
 
+from domain.amounts import MEM, Amount
 from domain.commands import DefineQueue, SetQueue
 from domain.errors import Refused
+from domain.jobs import HostChoice
 from domain.queues import QueueSpec
+from domain.reservations import KeptRun
 from projections.scheduling.core import Core
 from projections.scheduling.derived import derived
-from tests.builders import SECOND_US, some_settings
+from tests.builders import MB_MILLI, SECOND_US, some_settings
 from tests.projections.scheduling.policies import limit
+from tests.projections.scheduling.preempting import licence
 from tests.scenario import Scenario
 
 
@@ -183,3 +187,120 @@ def test_a_job_whose_turn_has_passed_asks_as_its_like_again(scenario: Scenario) 
 
     assert has_own
     assert request("WIDE") == request("BIG")
+
+
+def test_who_plans_plans_anew_when_a_turn_has_passed(scenario: Scenario) -> None:
+    """
+    Nothing was freed, but the job competes again: promises that were made around it may move, and
+    logs hold them decided then.
+    """
+    scenario.jobs("BIG tasks=4 queue=par", "J tasks=2")
+    scenario.session()
+    scenario.pass_time(300)
+    scenario.session()
+    before = scenario.state.freed()
+    scenario.pass_time(1)
+    scenario.session()
+
+    assert before < scenario.state.freed()
+
+
+@pytest.mark.parametrize("free", [0, 1])
+def test_a_serial_job_gathers_what_is_there_of_what_it_will_need(
+    scenario: Scenario, free: int
+) -> None:
+    """
+    Of memory and of what hosts share, where it fits first; no slots, and no more than is free.
+    """
+    keeps = QueueSpec(priority=50, resource_reserve_us=300 * SECOND_US)
+    scenario.command(DefineQueue(queue="res", spec=keeps))
+    scenario.hosts("h2 slots=4 mem_mb=100", "h3 slots=4 mem_mb=100")
+    licence(scenario, total=2 + free, release=False)
+    for name, mem_mb, run_s in (("M", 60, 200), ("N", 70, 300)):
+        scenario.submit(
+            name, resreq=(f"rusage[mem={mem_mb}:lic=1]",), run_limit_us=run_s * SECOND_US
+        )
+    scenario.session()
+    scenario.submit("WIDE", queue="res", resreq=("rusage[mem=90:lic=2]",))
+    scenario.session()
+    promise = scenario.job("WIDE").promise
+
+    assert promise is not None
+    mem = Amount(resource=MEM, milli=40 * MB_MILLI)
+    assert (KeptRun(first=1, hosts=1, slots=0, amounts=(mem,)),) == promise.runs
+    assert [("lic", 1000)] * free == [(each.resource, each.milli) for each in promise.shared]
+    assert (301, 201)[free] * SECOND_US == promise.start_us
+
+
+def test_it_starts_when_those_on_its_own_hosts_have_ended() -> None:
+    """
+    It waits for no other hosts, though those are free earlier: what it keeps is kept to the end.
+    """
+    scenario = Scenario()
+    keeps = QueueSpec(priority=50, slot_reserve_us=300 * SECOND_US)
+    scenario.command(DefineQueue(queue="par", spec=keeps))
+    scenario.hosts("h2 slots=2", "h1 slots=2")
+    scenario.submit("A", run_limit_us=100 * SECOND_US, hosts=(HostChoice(host="h1"),))
+    for name in ("B", "C"):
+        scenario.submit(name, run_limit_us=50 * SECOND_US, hosts=(HostChoice(host="h2"),))
+    scenario.session()
+    scenario.jobs("BIG tasks=2 queue=par")
+
+    assert "BIG gathers h1*1 till 301: 101" == scenario.session()[0]
+
+
+def test_a_job_that_was_promised_its_start_gathers_for_the_whole_time_from_now() -> None:
+    """
+    The picker's promise has no end; one that goes on gathering keeps the end that it has.
+    """
+    scenario = Scenario(some_settings(picker="conservative"))
+    scenario.command(DefineQueue(queue="par", spec=QueueSpec(priority=50)))
+    scenario.hosts("h1 slots=4")
+    scenario.submit("A", tasks_min=2, tasks_max=2, run_limit_us=1_000 * SECOND_US)
+    scenario.session()
+    scenario.jobs("BIG tasks=4 queue=par")
+    scenario.session()
+    promise = scenario.job("BIG").promise
+    assert promise is not None
+    assert not promise.is_held
+    scenario.pass_time(10)
+    keeps = QueueSpec(priority=50, slot_reserve_us=300 * SECOND_US)
+    scenario.command(DefineQueue(queue="par", spec=keeps))
+
+    assert "BIG gathers h1*2 till 311: 1001" in scenario.session()
+
+
+def test_a_request_of_several_parts_gathers_no_slots(scenario: Scenario) -> None:
+    """
+    Which of its parts would need them is open until all of them fit.
+    """
+    both = ("2*{span[hosts=1]}+2*{span[hosts=1]}",)
+    scenario.submit("BIG", queue="par", tasks_min=4, tasks_max=4, resreq=both)
+    scenario.jobs("J tasks=2")
+
+    assert "J dispatched: h1*2" in scenario.session()
+    assert scenario.job("BIG").promise is None
+
+
+@pytest.mark.parametrize("asked", [2, 3])
+def test_a_job_gathers_what_hosts_share_alone_and_nothing_where_it_never_fits(
+    scenario: Scenario, asked: int
+) -> None:
+    """
+    More than there is of it is kept for nobody, and no fault of the job's.
+    """
+    keeps = QueueSpec(priority=50, resource_reserve_us=300 * SECOND_US)
+    scenario.command(DefineQueue(queue="res", spec=keeps))
+    licence(scenario, total=2, release=False)
+    scenario.submit("M", resreq=("rusage[lic=1]",), run_limit_us=200 * SECOND_US)
+    scenario.session()
+    scenario.submit("WIDE", queue="res", resreq=(f"rusage[lic={asked}]",))
+    scenario.session()
+    promise = scenario.job("WIDE").promise
+
+    assert scenario.reasons("WIDE") in ("RES_SHORT lic", "never: RES_SHORT lic")
+    if asked == 2:
+        assert promise is not None
+        assert ((), [1000]) == (promise.runs, [each.milli for each in promise.shared])
+    else:
+        assert promise is None

@@ -98,6 +98,9 @@ class Journal(Reader):
             EpochPassedError: Another writer took over.
             DataError: An id, version or state is beyond its bounds.
         """
+        if len(rows) == 1 and written_epoch is None and also is None:
+            position = self.insert_row(rows[0], epoch)
+            return range(position, position + 1)
         columns = columns_of(rows) if rows else None
         if self._has_new_dictionary:
             # Of an earlier commit: an error behind a commit would deny it.
@@ -122,7 +125,7 @@ class Journal(Reader):
 
     # hot: durable answers wait for it. Behind a sync, where nothing is in the processor's caches,
     # a call costs a microsecond or two: what others do in functions of their own is done here.
-    def insert_row(self, row: Row, epoch: int | None) -> int:
+    def insert_row(self, row: Row, epoch: int | None = None) -> int:
         """
         Append one row as a commit; return its position.
 

@@ -70,8 +70,8 @@ _PLAIN_WORDS: Final = {
     "json": "JSON",
 }
 _UNITS: Final = {
-    "_us": "duration: 90s, 30m, 1h30m, or a number of microseconds",
-    "_kib": "memory: 500MB, 2GB, or a number of KiB",
+    "_us": "duration: 90s, 30m, 1h30m, or microseconds",
+    "_kib": "memory: 500MB, 2GB, or KiB",
     "_milli": "number of thousandths",
 }
 """Ends of the names of numbers, and what they are said in."""

@@ -87,7 +87,7 @@ class QueueSpec(Value):
         post_exec: The same after each job.
         nice: How much lower than usual the processes' priority is.
         preemptible_queues: The queues whose jobs its own may suspend; those of a higher preference
-            come first. None for none.
+            come first. None when they may suspend nobody's.
         preemptible_by: The queues whose jobs may suspend its own, None when it isn't preemptible.
         preempt_policy: Which victims come first for its jobs.
         on_preempt: What becomes of its own jobs that are victims.

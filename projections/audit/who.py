@@ -19,12 +19,14 @@ from projections.audit.fields import JOB, field_words, is_made
 from projections.audit.privacy import EVERYTHING, Viewer, is_shown
 from projections.audit.reading import Reading, Row
 from projections.audit.views import COMMANDS
-from projections.audit.wording import amount_words
+from projections.audit.wording import rounded_words
 
 # What lists of names and amounts are made of, and how the field that holds one ends.
 LISTED_NAME = {"name", "preference", "is_first", "is_excluded"}
 RESOURCES = "resources."
 SETTINGS = "settings."
+WORKER = "worker"
+OF_HOSTS = (RESOURCES, SETTINGS, "attributes.")
 LIST_ENDINGS = (".entries", ".names", ".windows")
 MOMENTS = ("begin_us", "deadline_us")
 SCOPE_NAMES = ".names.entries"
@@ -217,11 +219,19 @@ def change_words(change: Mapping[str, object], kind: str = "", *, is_new: bool =
         field = field.removesuffix(ending)
     # What a host reports stands beside what administrators say of it, which may come later.
     is_new = is_new and not field.startswith(SETTINGS)
-    field = field.removeprefix(SETTINGS)
-    new, called = _shown(field, change["new"]), field_words(field, kind)
+    new, called = _shown(field, change["new"]), _called(field, kind)
     if change["old"] is None and is_new:
         return f"{called} = {new}"
     return f"{called}: {_shown(field, change['old'])} -> {new}"
+
+
+def _called(field: str, kind: str) -> str:
+    """
+    Return what people call a field: those of a host without the part of its entity they lie in.
+    """
+    for part in OF_HOSTS if kind == WORKER else ():
+        field = field.removeprefix(part)
+    return field_words(field, kind)
 
 
 def _shown(field: str, value: object) -> str:
@@ -231,7 +241,7 @@ def _shown(field: str, value: object) -> str:
     if isinstance(value, str) and value:
         return value
     if isinstance(value, int) and field.startswith(RESOURCES):
-        return amount_words(field.removeprefix(RESOURCES), value)
+        return rounded_words(field.removeprefix(RESOURCES), value)
     if isinstance(value, int) and not isinstance(value, bool) and field in MOMENTS:
         return show_time(value)
     if isinstance(value, int):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from domain.allocations import Allocation
@@ -123,7 +123,7 @@ def _finished(event: jobs.JobFinished) -> str:
 
 def _joined(event: workers.WorkerJoined) -> str:
     totals = "".join(
-        f", {one.name} {_rounded(Amount(resource=one.name, milli=one.total_milli))}"
+        f", {one.name} {rounded_words(one.name, one.total_milli)}"
         for one in event.resources
     )
     as_what = f"incarnation {event.incarnation}, host number {event.host_number}"
@@ -133,25 +133,23 @@ def _joined(event: workers.WorkerJoined) -> str:
 def _reported(event: workers.WorkerReported) -> str:
     if event.is_blind:
         return "reported that it can't measure its load"
-    free = [one for one in event.load if one.resource in MEMORY_NAMES]
-    busy = [one for one in event.load if one.resource not in MEMORY_NAMES]
-    told = []
-    if free:
-        told.append("free " + ", ".join(f"{one.resource} {_rounded(one)}" for one in free))
-    if busy:
-        told.append("load " + ", ".join(f"{one.resource} {_rounded(one)}" for one in busy))
+    free = _measured(one for one in event.load if one.resource in MEMORY_NAMES)
+    busy = _measured(one for one in event.load if one.resource not in MEMORY_NAMES)
+    told = [f"free {free}"] * bool(free) + [f"load {busy}"] * bool(busy)
     load = ", ".join(told) or "nothing"
     jobs_told = f"{len(event.jobs)} job{'' if len(event.jobs) == 1 else 's'}"
     return f"reported: {load}; usage of {jobs_told}"
 
 
-def _rounded(one: Amount) -> str:
+def _measured(amounts: Iterable[Amount]) -> str:
+    return ", ".join(f"{one.resource} {rounded_words(one.resource, one.milli)}" for one in amounts)
+
+
+def rounded_words(resource: str, milli: int) -> str:
     """
     Return an amount as people read it: of what is measured the last digits are noise.
     """
-    if one.resource in MEMORY_NAMES:
-        return show_memory_rounded(one.milli)
-    return show_milli(one.milli)
+    return show_memory_rounded(milli) if resource in MEMORY_NAMES else show_milli(milli)
 
 
 def _moved(event: jobs.JobMoved) -> str:

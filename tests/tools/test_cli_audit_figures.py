@@ -91,6 +91,6 @@ def test_people_get_a_table(simulated, capfd):
     assert 0 == main.run(["audit", "figures", "--dir", str(simulated[1])])
     lines = capfd.readouterr().out.splitlines()
 
-    assert lines[0].split()[:3] == ["GROUP", "JOBS", "MEAN_WAIT_S"]
+    assert lines[0].split()[:3] == ["GROUP", "JOBS", "WAIT_S"]
     assert lines[1].split()[:4] == ["all", "4", "65.0", "90.0"]
     assert any(line.startswith("user u2") for line in lines)

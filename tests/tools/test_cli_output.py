@@ -277,3 +277,21 @@ def test_a_moment_is_shown_as_it_can_be_given(monkeypatch, zone, shown):
 
     assert shown == told
     assert noon_us == parse_time_us(told)
+
+
+def test_a_last_column_without_room_beside_the_others_stands_below():
+    """
+    The terminal would break it anywhere, and the next line begins where a row does.
+    """
+    script = (
+        "from tools.cli.output import table\n"
+        "table(('POSITION', 'COMMAND', 'CHANGED'), [(1, 'define queue', 'priority: 30 -> 40'),"
+        " (2, 'x', None)])"
+    )
+
+    assert [
+        "POSITION  COMMAND",
+        "1         define queue",
+        "    priority: 30 -> 40",
+        "2         x             -",
+    ] == on_terminal(30, script)

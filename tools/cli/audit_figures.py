@@ -101,7 +101,7 @@ def plain(one: Figures) -> dict[str, object]:
 
 
 def _show(found: Accounts, kinds: tuple[str, ...], position: int) -> None:
-    heads = "GROUP JOBS MEAN_WAIT_S LONGEST_WAIT_S SLOWDOWN UTILISATION SLOT_HOURS MAKESPAN_S"
+    heads = "GROUP JOBS WAIT_S LONGEST_S SLOWDOWN UTIL SLOT_HOURS MAKESPAN_S"
     rows = [_row("all", found.overall, _longest(found))]
     for kind in kinds:
         rows += [

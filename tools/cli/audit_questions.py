@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from tools.cli.audit_asking import (
     viewer_of,
 )
 from tools.cli.options import dir_option, json_option, jsonl_option
-from tools.cli.output import escape, say, say_json, table
+from tools.cli.output import US, escape, say, say_json, show_recent, table
 
 # --------------------------------------------------------------------------------------------- who
 
@@ -105,35 +106,25 @@ def _show_commands(found: list[dict[str, Any]]) -> None:
     from projections.audit.fields import field_words
     from projections.audit.who import is_removal, told_changes
 
-    rows = []
+    rows, now_us = [], int(time.time() * US)
     for one in found:
-        about = " ".join(filter(None, (one["object_kind"], one["object"])))
+        kind = one["object_kind"]
+        # The command's words mostly name the kind: "define queue".
+        is_said = one["command"].endswith(f" {kind}")
+        about = " ".join(filter(None, ("" if is_said else kind, one["object"])))
         gone = is_removal(one["command"])
         told = "; ".join(
             told_changes(one["changes"], one["object_kind"], is_new=one["is_new"], is_removal=gone)
         )
         if one["outcome"] != "done":
             kind = "job" if one["command"].endswith(" job") else ""
-            told = f"{field_words(one['field'], kind)} {one['rule']}".strip() + (
-                f" (given: {one['value']})" if one["value"] else ""
-            )
-        rows.append(
-            (
-                one["position"],
-                one["time"],
-                one["actor"],
-                one["command"],
-                about,
-                one["outcome"],
-                told,
-            )
-        )
+            rule = f"{field_words(one['field'], kind)} {one['rule']}".strip()
+            given = f" (given: {one['value']})" if one["value"] else ""
+            told = f"{one['outcome']}: {rule}{given}"
+        when = show_recent(one["time_us"], now_us)
+        rows.append((one["position"], when, one["actor"], one["command"], about, told))
     if rows:
-        table(
-            ("POSITION", "TIME", "WHO", "COMMAND", "ABOUT", "OUTCOME", "CHANGED"),
-            rows,
-            numbers="POSITION",
-        )
+        table(("POSITION", "TIME", "WHO", "COMMAND", "ABOUT", "CHANGED"), rows, numbers="POSITION")
     else:
         say("Nothing of that kind is in the log.")
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tools.cli.groups import example_lines
+
 if TYPE_CHECKING:
     from domain.definitions import DefinedField
 
@@ -55,7 +57,9 @@ class DefineCommand(click.Command):
         for field in fields_of(kind):
             _write_field(formatter, kind, field)
         formatter.write(TAKEN_AWAY)
-        formatter.write("\nExamples:\n" + "".join(_examples(self.epilog or "", kind)))
+        formatter.write("\nExamples:\n")
+        for line in _examples(self.epilog or "", kind):
+            formatter.write("".join(f"{part}\n" for part in example_lines(line, formatter.width)))
 
 
 def _write_field(formatter: click.HelpFormatter, kind: str, field: DefinedField) -> None:
@@ -76,4 +80,4 @@ def _write_field(formatter: click.HelpFormatter, kind: str, field: DefinedField)
 def _examples(epilog: str, kind: str) -> Iterator[str]:
     for line in epilog.splitlines():
         if line.startswith(f"{EXAMPLE}{kind} "):
-            yield f"{line}\n"
+            yield line

@@ -20,7 +20,7 @@ from domain.queues import TASKS_MAX, QueueSpec
 from projections.scheduling.preying import preys_of
 from tools.cli.client import Client, Json
 from tools.cli.options import dir_option, json_option
-from tools.cli.output import note, say, say_json, table
+from tools.cli.output import note, say, say_hanging, say_json, table
 from tools.cli.queue_notices import notices_of
 
 CLUSTER = "cluster"
@@ -149,8 +149,10 @@ def show_definition(found: Definitions, kind: str, name: str) -> None:
     rows = [(field, value, holds.get(field, "")) for field, value in told_fields(spec)]
     if holds:
         table(("FIELD", "VALUE", "IN_EFFECT"), rows)
-        say('"-" is what its definition leaves open; IN_EFFECT is what holds then, or beside other '
-            "queues.")
+        say_hanging(
+            '"-" is what its definition leaves open; IN_EFFECT is what holds then, or beside other '
+            "queues."
+        )
     else:
         table(("FIELD", "VALUE"), [row[:2] for row in rows])
 

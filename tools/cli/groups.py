@@ -5,6 +5,7 @@ end where the terminal does.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
@@ -15,6 +16,11 @@ TYPED = "xce.typed"
 
 SUMMARY_MAX = 1000
 KEPT = "\b\n"
+_PLAIN_WORD = r"""(?:[^\s"']|"[^"]*"|'[^']*')+"""
+_WORD = re.compile(rf"(?:-\S+ (?=[^-\s]))?{_PLAIN_WORD}")
+"""A word of a shell's line, quoted or not; an option's value stays beside it."""
+_COMMAND = re.compile(rf"\s*{_PLAIN_WORD}(?: {_PLAIN_WORD})*")
+"""An example up to where more than one blank stands before what it is for."""
 
 
 class Formatter(click.HelpFormatter):
@@ -35,11 +41,36 @@ class Formatter(click.HelpFormatter):
         lines = text.replace(KEPT, "").splitlines()
         for is_kept, part in groupby(lines, lambda line: line[:1] in ("", " ")):
             if is_kept:
-                indent = " " * self.current_indent
-                self.write("".join(f"{indent}{line}".rstrip() + "\n" for line in part))
+                for line in part:
+                    for fitting in example_lines(" " * self.current_indent + line, self.width):
+                        self.write(f"{fitting}\n")
             else:
                 for sentence in _paragraphs(part):
                     super().write_text(sentence)
+
+
+def example_lines(line: str, width: int) -> Iterator[str]:
+    """
+    Yield an example in lines that fit, and can be pasted as they are: what it is for follows below
+    it, as a comment; what is too long even so goes on behind a backslash.
+    """
+    line = line.rstrip()
+    if len(line) <= width:
+        yield line
+        return
+    indent = " " * (len(line) - len(line.lstrip()))
+    found = _COMMAND.match(line)
+    command = line if found is None else found[0]
+    remark = line.removeprefix(command).strip()
+    shown = indent
+    for word in _WORD.findall(command):
+        if len(f"{shown} {word} \\") > width and shown.strip():
+            yield f"{shown} \\"
+            shown = f"{indent} "
+        shown += word if shown == indent else f" {word}"
+    yield shown
+    if remark:
+        yield f"{indent}  # {remark.removeprefix('# ')}"
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[str]:

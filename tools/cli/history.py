@@ -120,12 +120,12 @@ def _show(told: Json) -> None:
     say(f"{kind.capitalize()} {told['name']}".rstrip())
     wide = len(str(told["position"])) + 1
     for line in told["events"]:
-        _show_line(line, wide, "job" if kind == "array" else kind)
+        _show_line(line, wide, "job" if kind == "array" else str(told["kind"]))
     if told.get("elements"):
         _show_elements(told["elements"])
     if told["in_state_us"]:
         _show_times(told["in_state_us"], kind)
-    say(f"Told from {_period(told)}, position {told['position']:,} of the log.")
+    say_hanging(f"Told from {_period(told)}, position {told['position']:,} of the log.")
 
 
 def _show_line(line: Json, wide: int, kind: str) -> None:

@@ -50,7 +50,7 @@ def say(text: str = "") -> None:
     click.echo(escape(text))
 
 
-def say_hanging(text: str, indent: int) -> None:
+def say_hanging(text: str, indent: int = 0) -> None:
     """
     Print one line for people, escaped; on a terminal that is too narrow its rest is indented.
     """
@@ -128,7 +128,8 @@ def table(
     Where the output is no terminal every line is whole. On one that is too narrow a list is made
     to fit, unless --wide was given: columns are left out so that the last one can be read, and
     lines that are still too long end in an ellipsis, or where the last column tells something it
-    follows on lines of its own. Of any other table the last column is wrapped.
+    follows on lines of its own. Of any other table the last column is wrapped, or stands below
+    where there is no room for it beside the others.
 
     Args:
         heads: One for each column.
@@ -228,11 +229,15 @@ def _echo_table(cells: list[list[str]], numbers: str, limit: int) -> None:
     widths = _widths(cells)
     before = sum(widths[:-1]) + 2 * (len(widths) - 1)
     for line, row in zip(_lines(cells, numbers), cells, strict=True):
-        if width(line) <= limit or limit - before < LAST_COLUMN_MIN:
+        start = line[: len(line) - len(row[-1])]
+        if width(line) <= limit or not row[:-1]:
             click.echo(line)
-        else:
-            start = line[: len(line) - len(row[-1])]
+        elif limit - before >= LAST_COLUMN_MIN:
             _echo_wrapped(start, row[-1], before, limit)
+        else:
+            click.echo(start.rstrip())
+            if row is not cells[0]:
+                _echo_wrapped(None, row[-1], BELOW_INDENT, limit)
 
 
 def terminal_width() -> int | None:
@@ -313,6 +318,14 @@ def show_moment(time_us: int | None, now_us: int) -> str:
     if then[:3] == now[:3]:
         return time.strftime("%H:%M:%S", then)
     return time.strftime("%m-%d %H:%M" if then.tm_year == now.tm_year else "%Y-%m-%d", then)
+
+
+def show_recent(time_us: int, now_us: int) -> str:
+    """
+    Return the same for a list of what happened: a day alone would say too little.
+    """
+    then, now = time.localtime(time_us // US), time.localtime(now_us // US)
+    return show_moment(time_us, now_us) if then.tm_year == now.tm_year else show_time(time_us)
 
 
 def show_duration(duration_us: int | None) -> str:

@@ -44,18 +44,19 @@ Examples:
   xce define limit half hosts="each all" mem=50% slots=2/processor
   xce define group physics members="alice bob" slots_max=100
   xce define project /physics groups=physics slots=200
-  xce define queue short priority=40 tasks_max=4 limits.user_slots=10 hosts="h1+2 others"
+  xce define queue short priority=40 limits.user_slots=10 hosts="h1+2 others"
   xce define queue urgent priority=90 preemptible_queues="short+1 normal"
-  xce define queue normal preemptible_by=all          # urgent preempts it: both must say so
+  xce define queue normal preemptible_by=all     # both must say so
   xce define queue wide priority=30 slot_reserve_us=1h
   xce define queue filler priority=10 is_backfill=true
-  xce define queue fair priority=20 picker=fairshare fairshare.shares="ann=10 staff=5(bob=1 eve=2)"
+  xce define queue fair priority=20 picker=fairshare
+  xce define queue fair fairshare.shares="ann=10 staff=5(bob=1 eve=2)"
   xce define profile solver resreq="rusage[mem=2000]" resreq_mark=fixed
   xce define user alice slots_max=20
-  xce define host alpha thresholds="r1m=4/8 mem=2GB/500MB" dispatch_windows="18:00-8:00"
+  xce define host alpha thresholds="r1m=4/8 mem=2GB/500MB"
   xce define queue night priority=5 thresholds="r1m=4/8" on_load=requeue
   xce define resource licence scope=shared is_consumable=true totals='[{"total_milli": 5000}]'
-  xce define cluster picker=easy preemption.relation=either     # there is only one: it isn't named
+  xce define cluster picker=easy       # there is only one: it isn't named
 KIND is queue, resource, user, group, project, limit, profile, host or cluster.
 A new queue must have a priority, a new limit at least one amount (slots=8); all else has a default.
 Beyond the first bound of a threshold nothing starts, beyond the second running jobs are stopped.

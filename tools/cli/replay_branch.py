@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 import click
 
 from tools.cli.options import json_option
-from tools.cli.output import as_typed, counted, note, note_each, say, say_json, show_duration, table
+from tools.cli.output import (
+    as_typed,
+    counted,
+    note,
+    note_each,
+    say,
+    say_hanging,
+    say_json,
+    show_duration,
+    table,
+)
 from tools.cli.replay_state import AT_HELP, bar, log_argument, progress_option
 
 if TYPE_CHECKING:
@@ -142,11 +152,13 @@ def _show(
     if result.differs_at is None:
         say("Every decision is the parent's, up to its end.")
     else:
-        say(f"The first decision that differs: position {result.differs_at} of the parent, "
+        say_hanging(f"The first decision that differs: position {result.differs_at} of the parent, "
             f"{result.differs}")
     if changes:
-        say("Why jobs wait isn't compared: memory and load that were measured in the parent aren't "
-            "carried into a changed branch.")
+        say_hanging(
+            "Why jobs wait isn't compared: memory and load that were measured in the parent aren't "
+            "carried into a changed branch."
+        )
     if result.run_time_unknown:
         say(f"{counted(result.run_time_unknown, 'run time')} not known from the log; "
             f"{result.without_end:,} of them without an estimate: those jobs don't end")
@@ -278,7 +290,7 @@ def _show_groups(kind: str, groups: list[Group]) -> None:
             *(_decimal(side.mean_bounded_slowdown, 1, 2) for side in sides),
             *(_decimal(side.utilisation, 1, 4) for side in sides),
         ))  # fmt: skip
-    numbers = "JOBS_A JOBS_B WAIT_A_S WAIT_B_S SLOWDOWN_A SLOWDOWN_B UTIL_A UTIL_B"
+    numbers = "JOBS_A JOBS_B WAIT_A_S WAIT_B_S SLOW_A SLOW_B UTIL_A UTIL_B"
     table([kind.upper(), *numbers.split()], rows, numbers=numbers)
 
 

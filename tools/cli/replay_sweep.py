@@ -18,8 +18,8 @@ from tools.cli.options import json_option
 from tools.cli.output import counted, note_each, say, say_json, table
 
 SHOWN = (
-    ("JOBS", "jobs"), ("MEAN_WAIT_S", "mean_wait_s"), ("SLOWDOWN", "mean_bounded_slowdown"),
-    ("UTILISATION", "utilisation"), ("MAKESPAN_S", "makespan_s"),
+    ("JOBS", "jobs"), ("WAIT_S", "mean_wait_s"), ("SLOWDOWN", "mean_bounded_slowdown"),
+    ("UTIL", "utilisation"), ("MAKESPAN_S", "makespan_s"),
 )  # fmt: skip
 TRIALS_MAX = 100_000
 

@@ -207,7 +207,7 @@ def test_a_definition_is_told_as_it_was_written(tmp_path: Path, spec: Value, wor
          False, ["users: each ann -> eve"]),
         ("worker", [("settings.is_locked", None, True)], True, ["is_locked: none -> true"]),
         ("worker", [("resources.mem", None, 2_097_152_000), ("resources.gpu", None, 500)], True,
-         ["resources.mem = 2GB", "resources.gpu = 0.5"]),
+         ["mem = 2GB", "gpu = 0.5"]),
     ],
 )  # fmt: skip
 def test_changes_are_told_in_the_words_that_make_them(

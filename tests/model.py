@@ -8,7 +8,8 @@ looked at in two ways is looked at here in the way that is easier to believe.
 
 Here are the cluster, what happens to it, and the session; ``model_bounds.py`` tells what bounds
 jobs together, ``model_place.py`` places one job, ``model_preempt.py`` finds victims and lets them
-go on, ``model_load.py`` is about the load of hosts, ``model_profiles.py`` about profiles.
+go on, ``model_load.py`` is about the load of hosts, ``model_profiles.py`` about profiles,
+``model_forced.py`` about operators' wishes, ``model_fairshare.py`` about users' shares.
 """
 
 # long: the whole scheduler in one place, so that it can be read from top to bottom.
@@ -16,7 +17,10 @@ go on, ``model_load.py`` is about the load of hosts, ``model_profiles.py`` about
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tests.model_fairshare import Sharing
 
 MILLI: Final = 1_000
 ELEMENTS: Final = 100
@@ -299,16 +303,18 @@ class Queue:
     on_load: str = "suspend"
     stop_when: tuple[str, int] | None = None
     resume_when: tuple[str, int] | None = None
+    sharing: Sharing | None = None
 
 
 @dataclass
 class Shared:
     """
-    Hold one total that all hosts share.
+    Hold one total that all hosts share, or some.
     """
 
     total: int
     is_released: bool
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass
@@ -382,11 +388,15 @@ class Profile:
 class Rules:
     """
     Hold the cluster's settings that matter here.
+
+    ``is_strict``: a job that can't be placed ends the session's tries; ``is_shared``: users take
+    turns by their shares.
     """
 
     is_strict: bool
     chain: tuple[str, ...]
     grace_us: int
+    is_shared: bool = False
     released: tuple[str, ...] = ()
     delay_us: int = 0
     times_max: int | None = None
@@ -400,6 +410,8 @@ class Rules:
 class Model:
     """
     Be the scheduler. Every ``session`` returns its decisions; jobs keep their reasons.
+
+    ``pools``: the names in ``shared`` of what is one resource to jobs, each total of some hosts.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -407,12 +419,14 @@ class Model:
         self.hosts: dict[str, Host] = {}
         self.queues: dict[str, Queue] = {}
         self.shared: dict[str, Shared] = {}
+        self.pools: dict[str, tuple[str, ...]] = {}
         self.limits: dict[str, Limit] = {}
         self.user_slots: dict[str, int] = {}
         self.groups: dict[str, Group] = {}
         self.projects: dict[str, Project] = {}
         self.profiles: dict[str, Profile] = {}
         self.jobs: dict[int, Job] = {}
+        self.past: dict[tuple[str, tuple[str, ...]], list[tuple[int, int]]] = {}
         self.now_us = 0
         self.decisions: list[Decision] = []
         self.tried: list[int] = []
@@ -567,7 +581,11 @@ class Model:
         needs = self.wanted(job).needs
         if job.got is not None and needs != was:
             for host, tasks in job.got.tasks.items():
-                job.got.amounts[host] = {name: need.of(tasks, 1) for name, need in needs.items()}
+                job.got.amounts[host] = {
+                    name: need.of(tasks, 1)
+                    for name, need in needs.items()
+                    if name not in self.shared and name not in self.pools
+                }
         if job.state == "PEND":
             job.holds = None
             end_wish(self, job)
@@ -732,7 +750,11 @@ class Model:
         """
         Give everything back.
         """
+        from tests.model_fairshare import note_end
+
         self.turn(job, state)
+        if self.rules.is_shared:
+            note_end(self, job)
         job.got, job.actual, job.holds = None, {}, None
         job.order, job.aside = "", False
         job.go_on_wanted, job.stopped_for, job.spared = False, 0, []
@@ -906,6 +928,7 @@ class Model:
         Try every job that is ready, in order; where order is strict, only up to one that can't be
         placed.
         """
+        from tests.model_fairshare import next_job
         from tests.model_preempt import stop_for
 
         waiting = [job for job in self.jobs.values() if job.state == "PEND" and not job.wish]
@@ -915,10 +938,14 @@ class Model:
                 job.reasons, job.is_never = frozenset({(why, "", "", "")}), why == "JOB_DEP_INVALID"
             if why or not self.may_start(job.queue):
                 job.holds = None
-        for job in sorted(waiting, key=self.order_key):
-            is_ready = self.may_start(job.queue) and not self.why_not_ready(job)
-            if not is_ready or job.is_put_back:
-                continue
+        todo = [
+            job
+            for job in sorted(waiting, key=self.order_key)
+            if self.may_start(job.queue) and not self.why_not_ready(job) and not job.is_put_back
+        ]
+        while todo:
+            job = next_job(self, todo) if self.rules.is_shared else todo[0]
+            todo.remove(job)
             if not self._start(job):
                 stop_for(self, job)
                 if self.rules.is_strict:

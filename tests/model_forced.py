@@ -5,8 +5,8 @@ Start jobs on hosts that an operator named, past all policy: a part of the obvio
 
 from __future__ import annotations
 
-from tests.model import Ask, Grant, Job, Model, Reason
-from tests.model_place import Sight
+from tests.model import Ask, Job, Model, Reason
+from tests.model_place import Sight, granted
 
 
 def may_not_be_wished(model: Model, job: Job, wish: dict[str, int]) -> bool:
@@ -49,21 +49,7 @@ def start_wished(model: Model) -> None:
             job.is_never = bool(_missing(model, job, Sight(model, job, is_empty=True)))
         else:
             job.is_forced = True
-            model.start(job, _granted(model, job))
-
-
-def _granted(model: Model, job: Job) -> Grant:
-    needs, total = model.wanted(job).needs, sum(job.wish.values())
-    amounts = {
-        host: {name: need.of(n, 1) for name, need in needs.items() if name not in model.shared}
-        for host, n in job.wish.items()
-    }
-    shared = {
-        name: need.of(total, len(job.wish))
-        for name, need in needs.items()
-        if name in model.shared
-    }
-    return Grant(dict(job.wish), amounts, shared)
+            model.start(job, granted(model.wanted(job).needs, model, job.wish))
 
 
 def _missing(model: Model, job: Job, sight: Sight) -> set[Reason]:
@@ -71,7 +57,8 @@ def _missing(model: Model, job: Job, sight: Sight) -> set[Reason]:
     Return the facts that keep a job from its hosts: who can't have it there at all, else what all
     hosts share, else what each of them lacks.
     """
-    got, found = _granted(model, job), set[Reason]()
+    needs, found = model.wanted(job).needs, set[Reason]()
+    got = granted(needs, model, job.wish)
     if not sight.is_empty:
         found = {(why, "", "", name) for name in job.wish if (why := _barred(model, name))}
     if found:
@@ -80,13 +67,16 @@ def _missing(model: Model, job: Job, sight: Sight) -> set[Reason]:
     alone = [name for name in job.wish if sight.is_empty or not _has_company(model, job, name)]
     found = {("HOST_NONEXCLUSIVE", "", "", name) for name in job.wish if name not in alone}
     short = {name for name, milli in got.shared.items() if milli > sight.shared(name)}
-    if short:
-        return found | {("RES_SHORT", name, "", "") for name in short}
+    if short & set(needs):
+        return found | {("RES_SHORT", name, "", "") for name in short & set(needs)}
     for name in alone:
-        for resource, milli in got.amounts[name].items():
-            if milli > sight.amount(model.hosts[name], resource):
+        for resource, need in needs.items():
+            is_own = resource not in model.shared
+            if is_own and need.of(job.wish[name], 1) > sight.amount(model.hosts[name], resource):
                 found.add(("HOST_JOB_RUSAGE", resource, "", name))
-    return found
+    # Each of some hosts has enough by itself, and not all of them together.
+    pooled = {resource for resource in needs if short & set(model.pools.get(resource, ()))}
+    return found or {("RES_SHORT", resource, "", "") for resource in pooled}
 
 
 def _barred(model: Model, name: str) -> str:

@@ -19,6 +19,7 @@ from tests.model import (
     Host,
     Job,
     Model,
+    Need,
     Part,
     Reason,
 )
@@ -152,8 +153,12 @@ class Sight:
 
     def amount(self, host: Host, resource: str) -> int:
         """
-        Return what is available of a resource of a host.
+        Return what is available of a resource of a host; of what it shares with others what they
+        have together.
         """
+        if resource in self.model.pools:
+            own = [name for name in self.model.pools[resource] if host.name in self.hosts_of(name)]
+            return self.shared(own[0]) if own else 0
         total = host.totals.get(resource, 0)
         charged = unused = 0
         if self.claimed is not None:
@@ -174,9 +179,15 @@ class Sight:
             left = min(left, host.load[resource] - unused)
         return max(0, left)
 
+    def hosts_of(self, pool: str) -> tuple[str, ...]:
+        """
+        Return the hosts that share a total.
+        """
+        return self.model.shared[pool].hosts
+
     def shared(self, resource: str) -> int:
         """
-        Return what is left of a total that all hosts share.
+        Return what is left of a total that hosts share.
         """
         total = self.model.shared[resource].total
         own = 0 if self.claimed is None else self.claimed.shared.get(resource, 0)
@@ -573,7 +584,8 @@ def _place_count(
     job: Job, part: Part, sight: Sight, hosts: list[Host], tasks: int, short: set[Reason]
 ) -> Grant | None:
     """
-    Place so many tasks: the first plan of the first allocator that is satisfied whole.
+    Place so many tasks: the first plan of the first allocator that is satisfied whole. Where no
+    plan keeps within what hosts have together, that is dealt to them in order.
     """
     if part.tasks_max == 1:
         names = ["seqjob"]
@@ -581,20 +593,105 @@ def _place_count(
         names = [part.span]
     else:
         names = list(sight.model.rules.chain)
+    joint = _joint(part, sight)
     for name in names:
-        for plan in _plans(name, job, part, sight, hosts, tasks):
+        most = {}
+        if joint or name == "fill":
+            most = {host.name: _most(job, part, sight, host, tasks) for host in hosts}
+        for plan in _plans(name, job, part, sight, hosts, tasks, most):
             claims = _claim(job, part, sight, hosts, plan, short)
+            beyond = None if claims is None else _beyond(part, sight, claims)
+            if beyond is not None:
+                short.add(beyond)
+            elif claims is not None:
+                return granted(part.needs, sight.model, claims)
+        for each in joint:
+            most = _dealt(part, most, each)
+        for plan in _plans(name, job, part, sight, hosts, tasks, most) if joint else ():
+            claims = _claim(job, part, sight, hosts, plan, set(), is_dealt=True)
             if claims is not None:
-                return _granted(part, sight.model, claims)
+                return granted(part.needs, sight.model, claims)
     return None
 
 
+def _most(job: Job, part: Part, sight: Sight, host: Host, tasks: int) -> int:
+    """
+    Return how many tasks a host can take by itself, so many at most.
+    """
+    takes = [n for n in range(1, tasks + 1) if not _shortages(job, part, sight, host, n)]
+    return max(takes, default=0)
+
+
+Joint = tuple[str, Reason, tuple[str, ...], int]
+"""What hosts have together: the resource, the reason when it is short, the hosts, what is left."""
+
+
+def _joint(part: Part, sight: Sight) -> list[Joint]:
+    """
+    Return what some hosts have together and a part takes of: bounds, then totals that they share.
+    """
+    model, found = sight.model, list[Joint]()
+    for bound in bounds_of(model):
+        is_joint = bound.hosts is not None and not bound.each_host and bound.resource != "jobs"
+        left = sight.left(bound) if is_joint else None
+        if left is not None and bound.hosts is not None:
+            reason = (bound.code(part.tasks_min), bound.resource, bound.name, "")
+            found.append((bound.resource, reason, bound.hosts, left))
+    for resource in part.needs:
+        for name in model.pools.get(resource, ()):
+            reason = ("RES_SHORT", resource, "", "")
+            found.append((resource, reason, sight.hosts_of(name), sight.shared(name)))
+    return found
+
+
+def _taken(part: Part, resource: str, tasks: int, hosts: int) -> int:
+    if resource in ("slots", "tasks"):
+        return tasks * MILLI
+    return part.needs[resource].of(tasks, hosts) if hosts and resource in part.needs else 0
+
+
+def _beyond(part: Part, sight: Sight, claims: dict[str, int]) -> Reason | None:
+    """
+    Return of what hosts together would take more than is left to them, totals before bounds.
+    """
+    found = []
+    for resource, reason, hosts, left in _joint(part, sight):
+        inside = [tasks for host, tasks in claims.items() if host in hosts]
+        if _taken(part, resource, sum(inside), len(inside)) > left:
+            found.append(reason)
+    return min(found, key=lambda each: each[0] != "RES_SHORT", default=None)
+
+
+def _dealt(part: Part, most: dict[str, int], joint: Joint) -> dict[str, int]:
+    """
+    Return how many tasks each host can take when the ones before it take all that they can.
+    """
+    resource, _, hosts, left = joint
+    found: dict[str, int] = {}
+    for host, own in most.items():
+        inside = [host for host in found if host in hosts and found[host]]
+        tasks = sum(found[host] for host in inside)
+        takes = [0] + [
+            n
+            for n in range(1, own + 1)
+            if _taken(part, resource, tasks + n, len(inside) + 1) <= left
+        ]
+        found[host] = max(takes) if host in hosts else own
+    return found
+
+
 def _plans(
-    name: str, job: Job, part: Part, sight: Sight, hosts: list[Host], tasks: int
+    name: str,
+    job: Job,
+    part: Part,
+    sight: Sight,
+    hosts: list[Host],
+    tasks: int,
+    most: dict[str, int],
 ) -> Iterator[list[int]]:
     """
     Yield partitions of the tasks, each largest first; ``fill`` takes hosts in order, each as full
-    as it goes.
+    as it goes, of which ``most`` says how many tasks that is.
     """
     if name in ("seqjob", "hosts"):
         yield [tasks]
@@ -608,12 +705,11 @@ def _plans(
     else:
         left, plan = tasks, []
         may_lead = _leaders(job, sight, hosts)
-        in_front = [host for host in may_lead if _takes_one(job, part, sight, host)][:1]
+        in_front = [host for host in may_lead if most[host.name]][:1]
         for host in [*in_front, *(host for host in hosts if host not in in_front)]:
-            takes = [n for n in range(1, left + 1) if not _shortages(job, part, sight, host, n, {})]
-            if takes:
-                plan.append(takes[-1])
-                left -= takes[-1]
+            if min(left, most[host.name]):
+                plan.append(min(left, most[host.name]))
+                left -= plan[-1]
         yield plan if left == 0 else [tasks]
 
 
@@ -626,15 +722,19 @@ def _leaders(job: Job, sight: Sight, hosts: list[Host]) -> list[Host]:
     return [host for host in hosts if host.name in job.ask.firsts]
 
 
-def _takes_one(job: Job, part: Part, sight: Sight, host: Host) -> bool:
-    return not _shortages(job, part, sight, host, 1, {})
-
-
 def _claim(
-    job: Job, part: Part, sight: Sight, hosts: list[Host], plan: list[int], short: set[Reason]
+    job: Job,
+    part: Part,
+    sight: Sight,
+    hosts: list[Host],
+    plan: list[int],
+    short: set[Reason],
+    *,
+    is_dealt: bool = False,
 ) -> dict[str, int] | None:
     """
     Give each bucket the first host that satisfies it and isn't claimed; None when one finds none.
+    Where what hosts have together is dealt out, each must keep within it beside those before.
     """
     if not _within(part, sight, sum(plan), len(plan)):
         return None
@@ -643,11 +743,12 @@ def _claim(
         for host in hosts if claims else _leaders(job, sight, hosts):
             if host.name in claims:
                 continue
-            missing = _shortages(job, part, sight, host, tasks, claims)
-            if not missing:
+            missing = _shortages(job, part, sight, host, tasks)
+            if missing:
+                short |= missing
+            elif not is_dealt or _beyond(part, sight, {**claims, host.name: tasks}) is None:
                 claims[host.name] = tasks
                 break
-            short |= missing
         else:
             return None
     return claims
@@ -671,11 +772,9 @@ def _within(part: Part, sight: Sight, tasks: int, hosts: int) -> bool:
     return True
 
 
-def _shortages(
-    job: Job, part: Part, sight: Sight, host: Host, tasks: int, claims: dict[str, int]
-) -> set[Reason]:
+def _shortages(job: Job, part: Part, sight: Sight, host: Host, tasks: int) -> set[Reason]:
     """
-    Return everything that a host is short of for a bucket.
+    Return everything that a host by itself is short of for a bucket.
     """
     model, found = sight.model, set[Reason]()
     if tasks > sight.slots(host):
@@ -690,24 +789,33 @@ def _shortages(
         left = sight.left(bound, host.name)
         if left is None or (bound.resource in model.shared):
             continue
-        within = () if bound.each_host else bound.hosts or ()
-        claimed = {name: count for name, count in claims.items() if name in within}
-        got = _granted(part, model, {**claimed, host.name: tasks})
-        wanted = taken_of(got, bound.resource, None)
+        wanted = taken_of(
+            granted(part.needs, model, {host.name: tasks}), bound.resource, (host.name,)
+        )
         if wanted > left:
             found.add((bound.code(part.tasks_min), bound.resource, bound.name, host.name))
     return found
 
 
-def _granted(part: Part, model: Model, claims: dict[str, int]) -> Grant:
+def granted(needs: dict[str, Need], model: Model, claims: dict[str, int]) -> Grant:
     """
     Return what claims give.
     """
-    total = sum(claims.values())
-    own = {name: need for name, need in part.needs.items() if name not in model.shared}
-    shared = {name: need for name, need in part.needs.items() if name in model.shared}
+    shared: dict[str, int] = {}
+    for name, need in needs.items():
+        if name in model.shared:
+            shared[name] = need.of(sum(claims.values()), len(claims))
+        for pool in model.pools.get(name, ()):
+            inside = [n for host, n in claims.items() if host in model.shared[pool].hosts]
+            if inside:
+                shared[pool] = need.of(sum(inside), len(inside))
+    own = {
+        name: need
+        for name, need in needs.items()
+        if name not in model.shared and name not in model.pools
+    }
     return Grant(
         dict(claims),
         {host: {name: each.of(n, 1) for name, each in own.items()} for host, n in claims.items()},
-        {name: need.of(total, len(claims)) for name, need in shared.items()},
+        shared,
     )

@@ -122,16 +122,28 @@ def is_joint(budget: Budget) -> bool:
     return rule.hosts is not None and not rule.hosts.is_each and rule.resource != JOBS
 
 
-def has_joint(part: Part) -> bool:
+def has_joint(part: Part, usage: Usage) -> bool:
     """
-    Say whether a primary is bound by what several hosts have together.
+    Say whether a primary is bound by what several hosts have together: budgets, or totals that some
+    hosts share. What is taken once, however many hosts take part in it, is each host's question.
     """
-    return any(is_joint(budget) for budget in part.budgets)
+    return any(is_joint(budget) for budget in part.budgets) or any(
+        need.per is not Per.JOB for need in usage.pooled
+    )
 
 
-def joint_shortage(part: Part, usage: Usage, picked: Picked, ground: Ground) -> PendReason | None:
+def joint_shortage(
+    part: Part, usage: Usage, picked: Picked, ground: Ground, *, of_tasks: int | None = None
+) -> PendReason | None:
     """
     Return what the hosts together would take more of than is left, None when all holds.
+
+    Args:
+        part: What is placed.
+        usage: Its alternative of rusage.
+        picked: The hosts with their tasks.
+        ground: What is left.
+        of_tasks: How many tasks there are when these aren't all.
     """
     name = pools_hold(usage, picked, ground)
     if name:
@@ -139,7 +151,7 @@ def joint_shortage(part: Part, usage: Usage, picked: Picked, ground: Ground) -> 
     joint = [budget for budget in part.budgets if is_joint(budget)]
     if not joint:
         return None
-    tasks = sum(len(hosts) * each for hosts, each in picked)
+    tasks = of_tasks or sum(len(hosts) * each for hosts, each in picked)
     needs = [
         HostNeed(need.resource, need.milli, need.per, tasks) if need.per is Per.JOB else need
         for need in usage.needs
@@ -153,6 +165,77 @@ def joint_shortage(part: Part, usage: Usage, picked: Picked, ground: Ground) -> 
                 code=rule.codes.of(part.tasks_min), resource=rule.resource, detail=rule.name
             )
     return None
+
+
+class Together:
+    """
+    Keep what several hosts have together, as the claims of a plan take from it.
+
+    Args:
+        part: What is placed.
+        usage: Its alternative of rusage.
+        hosts: The numbers of its hosts, in host order.
+        tasks: How many tasks there are.
+        ground: What is left.
+    """
+
+    def __init__(
+        self, part: Part, usage: Usage, hosts: Column, tasks: int, ground: Ground
+    ) -> None:
+        self._hosts = len(hosts)
+        self._shared: list[tuple[Mask, int, HostNeed]] = []
+        for budget in part.budgets:
+            if is_joint(budget):
+                inside = ground.capacity.limits.members(budget.rule)[hosts]
+                left = ground.headroom(budget)
+                assert isinstance(left, int), "hosts have it together"
+                for need in _needs_of(budget, usage, tasks):
+                    self._shared.append((inside, left, need))
+        for each in usage.pooled:
+            need = HostNeed(each.resource, each.milli, each.per)
+            lefts = ground.left(each.resource)
+            pools = ground.capacity.pools.by_name[each.resource]
+            for pool, left in zip(pools, lefts, strict=True):
+                if each.per is not Per.JOB:
+                    self._shared.append((pool.members[hosts], left, need))
+        self.forget()
+
+    def forget(self) -> None:
+        """
+        Begin with another plan.
+        """
+        self._left = [left for _, left, _ in self._shared]
+
+    def room(self, tasks: int) -> Mask:
+        """
+        Return which hosts may take a bucket beside those that are claimed.
+        """
+        found = np.ones(self._hosts, np.bool_)
+        for (inside, _, need), left in zip(self._shared, self._left, strict=True):
+            if need.of(tasks) > left:
+                found &= ~inside
+        return found
+
+    def claim(self, places: Column, tasks: int) -> None:
+        """
+        Take what a bucket on each of some hosts takes.
+        """
+        for number, (inside, _, need) in enumerate(self._shared):
+            self._left[number] -= need.of(tasks) * int(inside[places].sum())
+
+
+def _needs_of(budget: Budget, usage: Usage, tasks: int) -> list[HostNeed]:
+    """
+    Return what a job takes of a budget on its hosts.
+    """
+    rule = budget.rule
+    if rule.is_counted:
+        return [HostNeed(rule.resource, MILLI, Per.TASK)]
+    return [
+        HostNeed(need.resource, need.milli, need.per, tasks) if need.per is Per.JOB else need
+        for need in usage.needs
+        if need.resource == rule.resource
+    ]
 
 
 def dealt(
@@ -169,20 +252,33 @@ def dealt(
         hosts: Their numbers.
         ground: What is left of the budgets.
     """
-    joint = [budget for budget in part.budgets if is_joint(budget)]
-    for budget in joint:
+    if not has_joint(part, usage):
+        return None
+    for budget in part.budgets:
+        if not is_joint(budget):
+            continue
         rule, left = budget.rule, ground.headroom(budget)
         assert isinstance(left, int), "hosts have it together"
         inside = ground.capacity.limits.members(rule)[hosts]
         if rule.is_counted:
             fits = _deal(fits, inside, left // MILLI)
         for need in () if rule.is_counted else usage.needs:
-            if need.resource == rule.resource and need.per is Per.TASK:
-                fits = _deal(fits, inside, left // need.milli)
-            elif need.resource == rule.resource and need.per is Per.HOST:
-                beyond = np.cumsum(inside & (fits > 0)) > left // need.milli
-                fits = np.where(inside & beyond, 0, fits)
-    return fits if joint else None
+            if need.resource == rule.resource:
+                fits = _dealt_need(need, fits, inside, left)
+    for pooled in usage.pooled:
+        lefts = ground.left(pooled.resource)
+        for pool, left in zip(ground.capacity.pools.by_name[pooled.resource], lefts, strict=True):
+            fits = _dealt_need(pooled, fits, pool.members[hosts], left)
+    return fits
+
+
+def _dealt_need(need: HostNeed | SharedNeed, fits: Column, inside: Mask, left: int) -> Column:
+    if need.per is Per.TASK:
+        return _deal(fits, inside, left // need.milli)
+    if need.per is Per.HOST:
+        beyond = np.cumsum(inside & (fits > 0)) > left // need.milli
+        return np.where(inside & beyond, 0, fits)
+    return fits
 
 
 def _deal(fits: Column, inside: Mask, most: int) -> Column:

@@ -167,7 +167,7 @@ class LiteralPart:
                 for member in self._members:
                     trial = _Trial(self, usage, room.hosts_max, hosts, checks, kept)
                     picked = guarded(member, trial.run, member, tasks)
-                    if picked is None and has_joint(part):
+                    if picked is None and has_joint(part, usage):
                         again = _Trial(self, usage, room.hosts_max, hosts, checks, _Record())
                         picked = guarded(member, again.run_dealt, member, tasks)
                     if picked is not None:
@@ -296,10 +296,12 @@ class _Trial:
         self._hosts = hosts
         self._checks = checks
         self._record = record
+        self._tasks: int | None = None
 
     def run_dealt(self, member: Allocator, tasks: int) -> Picked | None:
         """
-        Run the plans with what hosts have together dealt to them in host order.
+        Run the plans again: cut to what hosts have together, dealt to them in host order, and with
+        less of it left to each host by what is claimed already.
         """
         ground, hosts = self._placer.ground, np.array(self._hosts, np.int64)
         limits = [check.limit(tasks) for check in self._checks]
@@ -307,20 +309,22 @@ class _Trial:
         found = dealt(self._placer.part, self._usage, fits.astype(np.int64), hosts, ground)
         if found is None:
             return None
-        whole = np.zeros(ground.capacity.hosts, np.int64)
-        whole[hosts] = found
-        return self._run(member, tasks, [*limits, whole])
+        self._tasks = tasks
+        return self._run(member, tasks, limits, found)
 
     def run(self, member: Allocator, tasks: int) -> Picked | None:
         return self._run(member, tasks, [check.limit(tasks) for check in self._checks])
 
-    def _run(self, member: Allocator, tasks: int, limits: list[Column]) -> Picked | None:
+    def _run(
+        self, member: Allocator, tasks: int, limits: list[Column], dealt: Column | None = None
+    ) -> Picked | None:
         self._limits = limits
-        fits = np.array([min(int(limit[host]) for limit in limits) for host in self._hosts])
+        if dealt is None:
+            dealt = np.array([min(int(limit[host]) for limit in limits) for host in self._hosts])
         view = View(
             self._placer.part,
             self._placer.ground.capacity,
-            fits.astype(np.int64),
+            dealt.astype(np.int64),
             np.array(self._hosts, np.int64),
             self._firsts(),
         )
@@ -384,11 +388,22 @@ class _Trial:
             if host in claims or (firsts and name not in firsts):
                 continue
             short = list(self._shortages(host, tasks))
-            if not short:
+            if not short and not self._is_beyond(claims, host, tasks):
                 return host
             for check in short:
                 self._record.add(check, host, tasks)
         return None
+
+    def _is_beyond(self, claims: dict[int, int], host: int, tasks: int) -> bool:
+        """
+        Say whether a host with those that are claimed would take more than they have together.
+        """
+        if self._tasks is None:
+            return False
+        part, ground = self._placer.part, self._placer.ground
+        picked = [(np.array([each]), count) for each, count in {**claims, host: tasks}.items()]
+        beyond = joint_shortage(part, self._usage, picked, ground, of_tasks=self._tasks)
+        return beyond is not None
 
     def _shortages(self, host: int, tasks: int) -> Iterator[int]:
         for number, limit in enumerate(self._limits):

@@ -20,6 +20,7 @@ from projections.scheduling.capacity import Column, Mask
 from projections.scheduling.placement.assembly import Found, found_of
 from projections.scheduling.placement.bounds import (
     Room,
+    Together,
     dealt,
     has_joint,
     joint_shortage,
@@ -82,8 +83,7 @@ def is_bound(part: Part, usage: Usage, room: Room, eligible: Eligible) -> bool:
     """
     Say whether plans are bound by more than what each host can take.
     """
-    joint = any(need.per is not Per.JOB for need in usage.pooled) or has_joint(part)
-    return joint or room.hosts_max is not None or eligible.firsts is not None
+    return has_joint(part, usage) or room.hosts_max is not None or eligible.firsts is not None
 
 
 @dataclass(slots=True, frozen=True)
@@ -315,7 +315,7 @@ class _Bound:
             if tracer is not None:
                 tracer.allocator(member.name, tasks, len(self._hosts))
             picked = guarded(member, self._pick, member, tasks, view, total, limits)
-            if picked is None and has_joint(self._part):
+            if picked is None and has_joint(self._part, self._usage):
                 if tracer is not None:
                     tracer.dealt()
                 picked = guarded(member, self._pick_dealt, member, tasks, view, limits)
@@ -331,12 +331,16 @@ class _Bound:
         self, member: Allocator, tasks: int, view: View, limits: list[Column]
     ) -> Picked | None:
         """
-        Try again with what hosts have together dealt to them.
+        Try again: plans are cut to what hosts have together, dealt to them in host order, and each
+        claim leaves less of it to the next host.
         """
-        fits = dealt(self._part, self._usage, view.fits, self._hosts, self._ground)
+        fits = np.minimum(view.fits, tasks)
+        fits = dealt(self._part, self._usage, fits, self._hosts, self._ground)
         if fits is None:
             return None
-        return self._run(member, tasks, view._replace(fits=fits), limits)
+        together = Together(self._part, self._usage, self._hosts, tasks, self._ground)
+        plans_view = view._replace(fits=fits)
+        return self._run(member, tasks, view, limits, plans_view, together)
 
     def _pick(
         self, member: Allocator, tasks: int, view: View, total: int, limits: list[Column]
@@ -347,7 +351,13 @@ class _Bound:
         return self._run(member, tasks, view, limits)
 
     def _run(
-        self, member: Allocator, tasks: int, view: View, limits: list[Column]
+        self,
+        member: Allocator,
+        tasks: int,
+        view: View,
+        limits: list[Column],
+        plans_view: View | None = None,
+        together: Together | None = None,
     ) -> Picked | None:
         """
         Try an allocator's plans one by one.
@@ -355,10 +365,10 @@ class _Bound:
         writer = None
         if self._tracer is not None:
             writer = self._tracer.plans(member, self._part, self._hosts, self._checks, limits)
-        plans = member.plans(tasks, view)
+        plans = member.plans(tasks, plans_view or view)
         if plans is None and self._tracer is not None:
             self._tracer.no_plan()
-        return self._scan(view, limits, None, writer).run(plans or ())
+        return self._scan(view, limits, None, writer, together).run(plans or ())
 
     def _scan(
         self,
@@ -366,6 +376,7 @@ class _Bound:
         limits: list[Column],
         tries: _Tries | None,
         writer: PlanWriter | None = None,
+        together: Together | None = None,
     ) -> Scan:
         def holds(picked: Picked) -> bool:
             numbered = [(self._hosts[places], each) for places, each in picked]
@@ -379,7 +390,8 @@ class _Bound:
             limits,
             hosts_max=self._room.hosts_max,
             firsts=self._firsts,
-            holds=holds if self._usage.pooled or has_joint(self._part) else None,
+            holds=holds if has_joint(self._part, self._usage) else None,
+            together=together,
             writer=writer,
         )
 

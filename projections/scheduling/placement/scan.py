@@ -14,6 +14,7 @@ from projections.scheduling.capacity import Column, Mask
 from projections.scheduling.placement.plugins import Picked, Plan
 
 if TYPE_CHECKING:
+    from projections.scheduling.placement.bounds import Together
     from projections.scheduling.trace_plans import PlanWriter
 
 NEVER_FAILED = np.iinfo(np.int64).max
@@ -29,6 +30,7 @@ class Scan:
         hosts_max: A plan of more buckets is skipped; None for any.
         firsts: Which hosts the first bucket may take, None for any.
         holds: Says whether what a plan picked is allowed at all.
+        together: What hosts have together, kept bucket by bucket; None to leave that to ``holds``.
         writer: Writes plans, buckets and hosts down, None for not at all.
     """
 
@@ -40,6 +42,7 @@ class Scan:
         hosts_max: int | None = None,
         firsts: Mask | None = None,
         holds: Callable[[Picked], bool] | None = None,
+        together: Together | None = None,
         writer: PlanWriter | None = None,
     ) -> None:
         self._fits = fits
@@ -47,6 +50,7 @@ class Scan:
         self._hosts_max = hosts_max
         self._firsts = firsts
         self._holds = holds
+        self._together = together
         self._writer = writer
         self._failed = [np.full(len(fits), NEVER_FAILED, np.int64) for _ in limits]
 
@@ -90,6 +94,8 @@ class Scan:
         """
         free = np.ones(len(self._fits), np.bool_)
         picked: Picked = []
+        if self._together is not None:
+            self._together.forget()
         for place, (count, tasks) in enumerate(self._groups(plan)):
             candidates = free
             if plan.pins:
@@ -97,7 +103,10 @@ class Scan:
                 candidates[plan.pins[place]] = free[plan.pins[place]]
             if place == 0 and self._firsts is not None:
                 candidates = candidates & self._firsts
-            chosen = np.flatnonzero(candidates & (self._fits >= tasks))[:count]
+            fitting = candidates & (self._fits >= tasks)
+            if self._together is not None:
+                fitting &= self._together.room(tasks)
+            chosen = np.flatnonzero(fitting)[:count]
             is_short = len(chosen) < count
             scanned = candidates if is_short else _up_to(candidates, int(chosen[-1]))
             self._note(scanned, tasks)
@@ -107,14 +116,17 @@ class Scan:
             if is_short:
                 return None
             free[chosen] = False
+            if self._together is not None:
+                self._together.claim(chosen, tasks)
             picked.append((chosen, tasks))
         return picked
 
     def _groups(self, plan: Plan) -> Iterable[tuple[int, int]]:
         """
-        Return the plan's groups; the first bucket is one of its own where it is bound to hosts.
+        Return the plan's groups; the first bucket is one of its own where it is bound to hosts, and
+        each where its claim counts for the next.
         """
-        if plan.pins:
+        if plan.pins or self._together is not None:
             return [(1, tasks) for tasks in plan.buckets()]
         groups = [group for group in plan.groups if group[0] > 0]
         if self._firsts is None or groups[0][0] == 1:

@@ -57,6 +57,7 @@ from domain.events.jobs import (
     JobSuspendOrdered,
 )
 from domain.events.workers import JobUsage
+from domain.fairshare import Fairshare, ShareNode
 from domain.groups import GroupSpec
 from domain.ids import job_of_stream, job_stream
 from domain.job_states import LIVE
@@ -100,6 +101,7 @@ from tests.model import (
     Threshold,
 )
 from tests.model_bounds import bounds_of, taken_of
+from tests.model_fairshare import Sharing
 from tests.model_forced import may_not_be_wished
 from tests.model_place import may_not_be
 from tests.replay.logs import ListLog
@@ -112,8 +114,9 @@ def settings_of(rules: Rules) -> ClusterSettings:
     """
     Return the same as a cluster's settings.
     """
+    picker = "strict_fcfs" if rules.is_strict else "builtin_fcfs"
     return some_settings(
-        picker="strict_fcfs" if rules.is_strict else "builtin_fcfs",
+        picker="fairshare" if rules.is_shared else picker,
         allocators=rules.chain,
         lost_grace_us=rules.grace_us,
         preemption=Preemption(
@@ -258,6 +261,33 @@ def condition_of_load(condition: tuple[str, int] | None) -> str:
     return "" if condition is None else f"{condition[0]} > {condition[1] // MILLI}"
 
 
+def fairshare_of(sharing: Sharing | None) -> Fairshare | None:
+    """
+    Return the same as the core's rules of sharing.
+    """
+    if sharing is None:
+        return None
+    if sharing.of:
+        return Fairshare(accounts_of=sharing.of)
+    tree = tuple(
+        ShareNode(
+            name=name,
+            shares=shares,
+            members=tuple(ShareNode(name=each, shares=own) for each, own in members.items()),
+        )
+        for name, (shares, members) in sharing.tree.items()
+    )
+    return Fairshare(
+        shares=tree,
+        run_time_factor_milli=sharing.run_factor,
+        committed_run_time_factor_milli=sharing.committed_factor,
+        run_job_factor_milli=sharing.job_factor,
+        counts_past_runs=sharing.counts_past,
+        run_time_decays=sharing.past_decays,
+        history_us=sharing.history_us,
+    )
+
+
 def scope_of(names: tuple[str, ...] | None, *, is_each: bool) -> Scope | None:
     """
     Return a limit's scope.
@@ -346,6 +376,7 @@ class Pair:
             on_load=OnPreempt(queue.on_load),
             stop_condition=condition_of_load(queue.stop_when),
             resume_condition=condition_of_load(queue.resume_when),
+            fairshare=fairshare_of(queue.sharing),
         )
         self.tell(DefineQueue(queue=queue.name, spec=spec))
         self.model.queues[queue.name] = queue
@@ -447,6 +478,28 @@ class Pair:
         )
         self.tell(DefineResource(descriptor=descriptor))
         self.model.shared[name] = Shared(total * 1000, is_released)
+
+    def pools(
+        self, name: str, totals: dict[tuple[str, ...], int], *, is_released: bool
+    ) -> None:
+        """
+        Define a resource of which some hosts share one total, and others another one.
+        """
+        descriptor = ResourceDescriptor(
+            name=name,
+            scope=ResourceScope.SHARED,
+            totals=tuple(
+                SharedTotal(total_milli=total * 1000, hosts=hosts)
+                for hosts, total in totals.items()
+            ),
+            is_consumable=True,
+            release_on_suspend=is_released,
+        )
+        self.tell(DefineResource(descriptor=descriptor))
+        keys = {f"{name}#{number}": hosts for number, hosts in enumerate(totals)}
+        self.model.pools[name] = tuple(keys)
+        for key, hosts in keys.items():
+            self.model.shared[key] = Shared(totals[hosts] * 1000, is_released, hosts)
 
     def host(self, host: Host) -> None:
         """
@@ -772,7 +825,8 @@ class Pair:
                 for job in model.live()
                 if job.got and not (job.aside and shared.is_released)
             )
-            assert charged == state.capacity.pools.by_name[name][0].charged, name
+            resource, _, place = name.partition("#")
+            assert charged == state.capacity.pools.by_name[resource][int(place or 0)].charged, name
         expected, found = charges_of(model), self._charges()
         assert expected == found, f"expected {expected}\nfound {found}"
         self.is_alike = was_alike

@@ -8,6 +8,7 @@ import pytest
 
 from domain.commands import (
     DefineQueue,
+    DefineResource,
     DefineUser,
     MarkUnreachable,
     ModifyJob,
@@ -19,6 +20,7 @@ from domain.commands import (
 from domain.errors import Refused
 from domain.jobs import ExitRules, HostChoice
 from domain.queues import QueueLimits
+from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
 from domain.users import UserSpec
 from projections.scheduling.core import Core
 from projections.scheduling.status import why_waiting
@@ -435,3 +437,33 @@ def test_hosts_that_an_operator_named_are_short_of_what_they_lack_alone(scenario
     assert ["A pended: mem short on h2"] == scenario.session()
     scenario.finish("X")
     assert ["A dispatched: h1*2 h2*1"] == scenario.session()
+
+
+def test_another_total_is_looked_for_where_some_hosts_share_too_little(scenario: Scenario) -> None:
+    """
+    h1 and h2 could take two tasks each, but not together; h3 has licences of its own.
+    """
+    scenario.hosts("h1 slots=2", "h2 slots=2", "h3 slots=2")
+    totals = (
+        SharedTotal(total_milli=2_000, hosts=("h1", "h2")),
+        SharedTotal(total_milli=2_000, hosts=("h3",)),
+    )
+    lic = ResourceDescriptor(
+        name="lic", scope=ResourceScope.SHARED, totals=totals, is_consumable=True
+    )
+    scenario.command(DefineResource(descriptor=lic))
+    scenario.submit("A", tasks_min=4, tasks_max=4, resreq=("rusage[lic=1/task]",))
+
+    assert ["A dispatched: h1*2 h3*2"] == scenario.session()
+
+
+def test_what_hosts_have_together_is_taken_by_one_task_on_each(scenario: Scenario) -> None:
+    """
+    The limit of three hosts is dealt by what is claimed, not to the first of them alone, which
+    can't use it for one task a host.
+    """
+    scenario.hosts("h1 slots=2", "h2 slots=2", "h3 slots=2", "h4 slots=2")
+    limit(scenario, "few", hosts="h1 h2 h3", slots=2)
+    scenario.submit("A", tasks_min=3, tasks_max=3, resreq=("span[ptile=1]",))
+
+    assert ["A dispatched: h1*1 h2*1 h4*1"] == scenario.session()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -32,7 +33,8 @@ from projections.scheduling.budgets import Budget
 from projections.scheduling.limits import Limits
 from projections.scheduling.loads import Loads
 from projections.scheduling.orders import Orders
-from projections.scheduling.placement import loads
+from projections.scheduling.pickers import fairshare
+from projections.scheduling.placement import bounds, loads
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.preemption import Preemption
 from projections.scheduling.records import WorkerRecord
@@ -58,6 +60,7 @@ from tests.model import (
     Rules,
     Threshold,
 )
+from tests.model_fairshare import HOUR_US, Sharing
 from tests.projections.scheduling.modelled import GRACE_US, Pair
 
 EXAMPLES = int(os.environ.get("XCE_MODEL_EXAMPLES", str(examples(150))))
@@ -97,12 +100,21 @@ MEMORY = st.builds(Need, st.sampled_from([50, 90, 150]).map(lambda mb: mb * MB_M
 SCRATCH = st.builds(Need, st.sampled_from([MILLI, 2 * MILLI]), PERS)
 LICENCES = st.builds(Need, st.sampled_from([MILLI, 2 * MILLI]), st.sampled_from(["job", "task"]))
 HOST_NEEDS = st.fixed_dictionaries({}, optional={MEM: MEMORY, "scratch": SCRATCH})
+NETS = st.builds(
+    Need, st.sampled_from([MILLI, 2 * MILLI]), st.sampled_from(["job", "task", "task", "host"])
+)
+POOLS = {("h0", "h1"): 3, ("h2", "h4"): 2}
+"""How much of a resource some hosts share; the others have none."""
 NEEDS = st.one_of(
     st.just({}),
     st.just({}),
     st.fixed_dictionaries(
         {}, optional={MEM: MEMORY, "scratch": SCRATCH, "lic": LICENCES, "tok": LICENCES}
     ),
+)
+POOLED = st.one_of(
+    NETS.map(lambda net: {"net": net}),
+    st.builds(lambda needs, net: {**needs, "net": net}, NEEDS, NETS),
 )
 SIZES = st.sampled_from([(1, 1), (1, 1), (1, 1), (1, 3), (2, 2), (2, 3), (3, 3), (4, 5)])
 SPANS = st.sampled_from([("", 0)] * 6 + [("hosts", 0), ("ptile", 1), ("ptile", 2)])
@@ -148,6 +160,29 @@ RULES = st.builds(
     no_run_percent=st.sampled_from([0, 0, 0, 40]),
     no_finish_percent=st.sampled_from([0, 0, 0, 40]),
 )
+SHARERS = st.sampled_from(["u1", "u2", "u3", "u4"])
+TREES = st.sampled_from(
+    [
+        {"default": (1, {})},
+        {"u1": (3, {}), "u2": (1, {}), "default": (2, {})},
+        {"u1": (1, {}), "others": (2, {})},
+        {"u1": (2, {}), "u2": (2, {})},
+        {"a": (2, {"u1": 1, "u2": 3}), "b": (1, {"u3": 1}), "default": (1, {})},
+        {"a": (1, {"u1": 2, "u3": 1}), "u2": (1, {}), "others": (1, {})},
+    ]
+)
+SHARINGS = st.builds(
+    Sharing,
+    TREES,
+    run_factor=st.sampled_from([700, 700, 9_000]),
+    committed_factor=st.sampled_from([0, 0, 500]),
+    job_factor=st.sampled_from([3_000, 3_000, 0, 10]),
+    counts_past=st.booleans(),
+    past_decays=st.booleans(),
+    history_us=st.sampled_from([5 * HOUR_US, 900 * SECOND_US, 0]),
+)
+OF_LOWEST = Sharing(of="lo")
+SHARING = st.tuples(SHARINGS, *[st.sampled_from([None, OF_LOWEST]) | SHARINGS] * 3)
 EXITS = st.builds(
     Exits,
     requeue=st.sampled_from([(), (99,), (1, 99)]),
@@ -177,21 +212,21 @@ AMOUNTS = st.one_of(
 )
 SCOPES = st.sampled_from([None, None, ("some", False), ("some", True), ("all", True)])
 MOST_WAITING = 8
-THEMES = st.frozensets(
-    st.sampled_from(
-        [
-            "bounds",
-            "forced",
-            "hosts",
-            "load",
-            "profiles",
-            "projects",
-            "queues",
-            "requests",
-            "times",
-        ]
-    ),
-    max_size=3,
+ABOUT = (
+    "bounds",
+    "forced",
+    "hosts",
+    "load",
+    "pools",
+    "profiles",
+    "projects",
+    "queues",
+    "requests",
+    "sharing",
+    "times",
+)
+THEMES = st.sampled_from(
+    [frozenset(some) for size in range(4) for some in combinations(ABOUT, size)]
 )
 """What a life is about: all that may happen in each would be a little of everything."""
 FREE = st.sampled_from([0, 80, 200, 400]).map(MB_MILLI.__mul__)
@@ -262,6 +297,7 @@ class Twice(RuleBasedStateMachine):
         licences=st.tuples(st.integers(0, 3), st.integers(1, 3)),
         way=WAYS,
         themes=THEMES,
+        sharing=SHARING,
     )
     def begin(
         self,
@@ -270,13 +306,18 @@ class Twice(RuleBasedStateMachine):
         licences: tuple[int, int],
         way: str,
         themes: frozenset[str],
+        sharing: tuple[Sharing | None, ...],
     ) -> None:
         themes = themes if self.only is None else self.only
+        if "sharing" in themes:
+            rules = replace(rules, is_shared=True, is_strict=False)
         self.pair, self.themes = Pair(rules), themes
-        for queue in QUEUES.values():
-            self.pair.queue(replace(queue, on_preempt=way))
+        for queue, own in zip(QUEUES.values(), sharing, strict=True):
+            shared = own if "sharing" in themes else None
+            self.pair.queue(replace(queue, on_preempt=way, sharing=shared))
         self.pair.licence("lic", licences[0], is_released=True)
         self.pair.licence("tok", licences[1], is_released=False)
+        self.pair.pools("net", POOLS, is_released=True)
         for host in hosts:
             self.join(host)
         for known in self.pair.model.hosts.values() if "load" in themes else ():
@@ -393,6 +434,18 @@ class Twice(RuleBasedStateMachine):
         self.pair.submit(ask, is_held=False)
         self.session()
 
+    @about("sharing")
+    @rule(asks=st.lists(st.tuples(ASKS, SHARERS), min_size=2, max_size=5), run_limit=TIMES)
+    def submit_shared(self, asks: list[tuple[Ask, str]], run_limit: int) -> None:
+        self.submit_and_decide(
+            [replace(ask, user=user, run_limit_us=run_limit) for ask, user in asks]
+        )
+
+    @about("pools")
+    @rule(asks=st.lists(st.tuples(ASKS, POOLED), min_size=1, max_size=3))
+    def submit_pooled(self, asks: list[tuple[Ask, dict[str, Need]]]) -> None:
+        self.submit_and_decide([replace(ask, needs=needs) for ask, needs in asks])
+
     @about("requests")
     @rule(ask=ASKS, order=ORDERS, same=st.sampled_from(["rack", "rack", ""]))
     def submit_in_order(self, ask: Ask, order: tuple[str, ...], same: str) -> None:
@@ -473,7 +526,7 @@ class Twice(RuleBasedStateMachine):
         jobs = [
             job
             for job in self.jobs(*LIVE)
-            if not ({"lic", "tok"} & set(job.ask.needs) or job.ask.branches)
+            if not ({"lic", "tok", "net"} & set(job.ask.needs) or job.ask.branches)
         ]
         if jobs:
             job = jobs[pick % len(jobs)]
@@ -968,6 +1021,20 @@ def nothing_bars(*arguments: Any) -> Iterator[Any]:
     return iter(())
 
 
+def all_is_held(*arguments: Any) -> str:
+    """
+    Let hosts take more together than what they share.
+    """
+    return ""
+
+
+def never_ran(*arguments: Any) -> int:
+    """
+    Count no time that jobs have run.
+    """
+    return 0
+
+
 BALANCE = Limits.balance
 SABOTAGES: dict[str, tuple[object, str, Any, str]] = {
     "readiness": (session, "kept_back", always_ready, "times"),
@@ -981,6 +1048,8 @@ SABOTAGES: dict[str, tuple[object, str, Any, str]] = {
     "profiles": (State, "requirement_of", its_own, "profiles"),
     "protection": (Preemption, "_is_protected", never_protected, ""),
     "forced": (forcing, "_barred", nothing_bars, "forced hosts"),
+    "pools": (bounds, "pools_hold", all_is_held, "pools"),
+    "sharing": (fairshare, "ran_us", never_ran, "sharing"),
     "percent": (limits, "PERCENT_MILLI", 10 * MILLI, "bounds"),
 }
 """What is sabotaged: where, which rule, what stands in its place; and what such lives are about."""

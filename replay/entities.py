@@ -23,6 +23,7 @@ from domain.plain import to_json
 from domain.reasons import show_grouped
 from domain.resreq.render import render
 from domain.resreq.syntax import Requirement
+from domain.units import show_by_name
 from projections.scheduling.core import Core
 from projections.scheduling.records import JobRecord, WorkerRecord
 from replay.moments import show_utc
@@ -269,6 +270,14 @@ class Change:
     after: str | None
 
 
+MOMENTS: Final = (
+    "accepted_us", "begin_us", "deadline_us", "dispatch_us", "eased_us", "empty_since_us",
+    "finish_us", "gave_up_us", "joined_us", "kill_us", "orphan_us", "queue_us", "report_us",
+    "since_us", "start_us", "started_us", "submit_us", "time_us", "unreachable_us", "until_us",
+)  # fmt: skip
+"""How fields end that hold a moment; whatever else is in microseconds is a duration."""
+
+
 def change_lines(change: Change) -> list[str]:
     """
     Return a change in words: on one line, or with the fields of what came or went on some more.
@@ -276,7 +285,7 @@ def change_lines(change: Change) -> list[str]:
     if ".env[" in change.path:
         return [f"{change.path}: (not shown) -> (not shown)"]
     texts = [
-        "(absent)" if text is None else json.dumps(for_people(json.loads(text)))
+        "(absent)" if text is None else _value_words(change.path, json.loads(text))
         for text in (change.before, change.after)
     ]
     line = f"{change.path}: {texts[0]} -> {texts[1]}"
@@ -289,11 +298,28 @@ def change_lines(change: Change) -> list[str]:
     has_come = change.before in nothing
     whole_text = (change.after if has_come else change.before) or "{}"
     fields = flat(for_people(json.loads(whole_text)))
-    words = (f"{path} {value}" for path, value in fields if value not in ("0", "False"))
+    words = (
+        f"{path} {_number_words(path, int(value)) if value.isdecimal() else value}"
+        for path, value in fields
+        if value not in ("0", "False")
+    )
     told = textwrap.wrap(", ".join(words), LINE_MAX, break_on_hyphens=False)
     more = [] if len(told) <= LINES_MAX else ["..."]
     head = f"{change.path}: {'came' if has_come else 'went'}"
     return [head, *(f"  {each}" for each in (*told[:LINES_MAX], *more))]
+
+
+def _value_words(path: str, value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _number_words(path, value)
+    return json.dumps(for_people(value))
+
+
+def _number_words(path: str, number: int) -> str:
+    """
+    Return a number in the unit of its field's name; a moment as it can be given.
+    """
+    return show_utc(number) if path.endswith(MOMENTS) else show_by_name(path, number)
 
 
 def _cut(text: str) -> str:

@@ -17,6 +17,7 @@ from projections.scheduling.core import Core
 from projections.scheduling.records import JobRecord
 from replay.debugger.breakpoints import Breakpoint
 from replay.entities import (
+    MOMENTS,
     accounts_of,
     flat,
     for_people,
@@ -226,11 +227,5 @@ def plain_lines(value: Any, units: Units) -> Iterator[str]:
     Yield every value of plain data by its path; empty ones are left out.
     """
     for path, shown in flat(for_people(value)):
-        is_moment = path.endswith(_MOMENTS) and shown.isdecimal()
+        is_moment = path.endswith(MOMENTS) and shown.isdecimal()
         yield f"{path:<28} {printable(units.time(int(shown)) if is_moment else shown)}"
-
-
-_MOMENTS: Final = (
-    "submit_us", "queue_us", "since_us", "dispatch_us", "start_us", "finish_us", "joined_us",
-    "report_us", "unreachable_us", "begin_us", "deadline_us",
-)  # fmt: skip

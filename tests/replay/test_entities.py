@@ -56,3 +56,21 @@ def test_what_came_or_went_is_told_in_a_few_lines_and_a_long_value_is_cut():
     assert [3, True] == [len(other), other[1].startswith('  before "aaa')]
     assert LINE_MAX + 10 > max(map(len, (*came, *went, *other)))
     assert ["a.b: 1 -> 2"] == change_lines(Change("a.b", "1", "2"))
+
+
+def test_moments_and_durations_of_a_change_are_told_with_their_units():
+    """
+    Nobody reads microseconds since 1970, nor tells a moment from a duration by its digits.
+    """
+    submitted = 1_796_040_500_737_000
+    record = json.dumps({"submit_us": submitted, "run_us": 5_037_487, "text": "x" * 200})
+
+    assert ["jobs.1.start_us: null -> 2026-11-30T12:08:20.737Z"] == change_lines(
+        Change("jobs.1.start_us", "null", str(submitted))
+    )
+    assert ["jobs.1.run_us: 0 -> 1m30s"] == change_lines(
+        Change("jobs.1.run_us", "0", "90000000")
+    )
+    assert ["jobs.1.pid: 0 -> 30328"] == change_lines(Change("jobs.1.pid", "0", "30328"))
+    came = " ".join(change_lines(Change("jobs.1", None, record)))
+    assert "submit_us 2026-11-30T12:08:20.737Z, run_us 5.037487s" in came

@@ -148,7 +148,7 @@ def test_the_list_of_commands_says_of_replay_what_its_own_help_says():
 
 def _examples_of(kind):
     told = CliRunner().invoke(main.cli, ["define", kind, "--help"], prog_name="xce").output
-    lines = told.partition("\nExamples:\n")[2].splitlines()
+    lines = told.partition("\nExamples:\n")[2].replace("\\\n", "").splitlines()
     return [shlex.split(line, comments=True)[1:] for line in lines]
 
 

@@ -65,7 +65,11 @@ def definition_of(kind: str, current: Json, texts: tuple[str, ...]) -> Json:
         if not is_told or not name:
             raise Refused("definition", "must be said as FIELD=VALUE", text)
         if kind in AMOUNTS and name not in MODELS[kind].model_fields:
-            _set_amount(spec, AMOUNTS[kind], name, value)
+            try:
+                _set_amount(spec, AMOUNTS[kind], name, value)
+            except Refused as error:
+                error.hint = _meant_instead(kind, name)
+                raise
         else:
             _check_known(kind, name)
             set_field(MODELS[kind], spec, name, value)
@@ -89,6 +93,16 @@ def _check_known(kind: str, name: str) -> None:
         hint = f"Did you mean {' or '.join(meant)}? {hint}"
     article = "the" if kind == "cluster" else "a"
     raise Refused(name, f"must be a field of {article} {kind}", hint=hint)
+
+
+def _meant_instead(kind: str, name: str) -> str:
+    """
+    Return what to say of an amount that isn't one: a mistyped field is taken for a resource.
+    """
+    close = get_close_matches(name, [field.name for field in fields_of(kind)])
+    if close:
+        return f"{name} is taken for a resource. Did you mean {' or '.join(close)}?"
+    return f"{name} is taken for a resource; xce define {kind} --help names the fields."
 
 
 def _set_amount(spec: Json, field: str, resource: str, text: str) -> None:

@@ -129,8 +129,13 @@ def check_descriptor(descriptor: ResourceDescriptor) -> ResourceDescriptor:
         raise Refused("is_consumable", "only numbers can be reserved", name)
     if descriptor.layer is ResourceLayer.INSTANCE and not is_number:
         raise Refused("value_type", "named units are counted, so their resource is a number", name)
-    if (descriptor.scope is ResourceScope.SHARED) != bool(descriptor.totals):
-        raise Refused("totals", "a shared resource has totals, another one has none", name)
+    is_shared = descriptor.scope is ResourceScope.SHARED
+    if is_shared and not descriptor.totals:
+        hint = f"For example: xce define resource {name} totals='[{{\"total_milli\": 5000}}]' ..."
+        raise Refused("totals", "must be given of a shared resource", hint=hint)
+    if descriptor.totals and not is_shared:
+        rule = "must only be given of a resource that hosts share"
+        raise Refused("totals", rule, name, "Say scope=shared, too.")
     if descriptor.scope is ResourceScope.SHARED and not is_number:
         raise Refused("scope", "only numbers can be shared", name)
     if descriptor.unit not in {"", KIB}:

@@ -57,7 +57,8 @@ def check_thresholds(
         descriptor = catalogue.get(each.index)
         if descriptor is None or not _is_index(descriptor):
             rule = "must name a load index, a number that changes on each host"
-            raise Refused("thresholds", rule, each.index)
+            known = ", ".join(name for name in catalogue.names() if _names_index(name, catalogue))
+            raise Refused("thresholds", rule, each.index, f"There are: {known}.")
         if descriptor.name in found:
             raise Refused("thresholds", "must bound each index once", each.index)
         sched, stop = each.sched_milli, each.stop_milli
@@ -107,6 +108,11 @@ def _amount(index: str, text: str, field: str) -> int:
 def _is_index(descriptor: ResourceDescriptor) -> bool:
     is_number = descriptor.value_type is ValueType.NUMBER and descriptor.name != SLOTS
     return is_number and descriptor.scope is ResourceScope.HOST and not descriptor.is_static
+
+
+def _names_index(name: str, catalogue: Catalogue) -> bool:
+    found = catalogue.get(name)
+    return found is not None and _is_index(found)
 
 
 def is_beyond(load_milli: int, bound_milli: int, *, is_ceiling: bool) -> bool:

@@ -16,6 +16,7 @@ from domain.event import event_classes
 from domain.events.jobs import JobFinished, JobHeld
 from domain.events.queues import QueueDefined
 from domain.events.refusals import CommandRefused
+from domain.events.workers import WorkerClosed
 from domain.queues import QueueSpec
 from store.log import EventLog
 from tests.projections.audit.logs import (
@@ -50,6 +51,7 @@ def cluster(tmp_path: Path) -> Path:
         "ben",
     )
     log.add(job, JobFinished(attempt=1, exit_code=0))
+    log.add("worker:h2", WorkerClosed(why="disk"), "zoe")
     log.add(log.job(2, user="ben", name="=1+1"), JobHeld(), "ben")
     with EventLog.create(tmp_path / "c" / "log", log_id="one", durability="none") as opened:
         opened.append([one.stamped() for one in log.envelopes])
@@ -114,6 +116,18 @@ def test_a_host_tells_which_jobs_it_had(xce) -> None:
     By its bare name; a name that nothing has is not found.
     """
     assert "job 1 of ann, attempt 1: takes 1 task" in xce("history", "h1")[1]
+
+
+def test_who_closed_a_host_is_asked_as_people_say_it(xce) -> None:
+    """
+    Inside it is a worker; the help's own example found nothing.
+    """
+    _, output, _ = xce("who", "--command", "close host")
+
+    assert "zoe  close host  h2" in output
+    assert "close worker" == told(xce("who", "--command", "close host", "--json"))["commands"][0][
+        "command"
+    ]
 
 
 def test_history_of_a_queue_shows_old_and_new(xce) -> None:

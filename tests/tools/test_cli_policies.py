@@ -92,6 +92,23 @@ def test_a_load_threshold_that_isnt_understood_is_refused(text):
     assert "thresholds" == caught.value.field
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("usres=ann", "usres is taken for a resource. Did you mean users?"),
+        ("lic=many", "lic is taken for a resource; xce define limit --help names the fields."),
+    ],
+)
+def test_a_mistyped_field_of_a_limit_is_told_from_an_amount(text, hint):
+    """
+    Whatever is no field is a resource, and only a number can be its amount.
+    """
+    with pytest.raises(Refused) as caught:
+        definition_of("limit", {}, (text,))
+
+    assert hint == caught.value.hint
+
+
 @pytest.mark.parametrize("text", ["slots", "=3", "slots=many", "mem=5XB"])
 def test_what_isnt_understood_is_refused(text):
     """

@@ -86,7 +86,7 @@ def who(  # noqa: PLR0913 - each is an option of the command
             Question(
                 user=user,
                 about=about,
-                command=command_words,
+                command=_inside(command_words),
                 first_position=position_of(reading, from_text, "from"),
                 last_position=position_of(reading, to_text, "to"),
                 only_refused=refused,
@@ -100,6 +100,18 @@ def who(  # noqa: PLR0913 - each is an option of the command
         say_json({"position": position, "commands": found})
         return
     _show_commands(found)
+
+
+HOST, WORKER = " host", " worker"
+"""How a command about a host ends, as people say it and inside."""
+
+
+def _inside(words: str | None) -> str | None:
+    return words.removesuffix(HOST) + WORKER if words and words.endswith(HOST) else words
+
+
+def _said(words: str) -> str:
+    return words.removesuffix(WORKER) + HOST if words.endswith(WORKER) else words
 
 
 def _show_commands(found: list[dict[str, Any]]) -> None:
@@ -122,7 +134,7 @@ def _show_commands(found: list[dict[str, Any]]) -> None:
             given = f" (given: {one['value']})" if one["value"] else ""
             told = f"{one['outcome']}: {rule}{given}"
         when = show_recent(one["time_us"], now_us)
-        rows.append((one["position"], when, one["actor"], one["command"], about, told))
+        rows.append((one["position"], when, one["actor"], _said(one["command"]), about, told))
     if rows:
         table(("POSITION", "TIME", "WHO", "COMMAND", "ABOUT", "CHANGED"), rows, numbers="POSITION")
     else:

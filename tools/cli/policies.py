@@ -29,6 +29,8 @@ DEFINED = (
 BASES = {"absolute": "", "percent": "%", "per_processor": "/processor"}
 REMOVED = ("queue", "user", "group", "project", "limit", "profile")
 CLUSTER = "cluster"
+GIVEN = "must be given"
+"""The rule of what is missing."""
 NOTED = {"default_project", "thresholds"}
 """Fields of other kinds than queues and projects that people should know something of."""
 
@@ -93,6 +95,8 @@ def define(
     except Refused as error:
         # Nobody typed that word: what an administrator calls a host is a worker inside.
         error.field = "NAME" if kind == "host" and error.field == "worker" else error.field
+        if error.rule == GIVEN and error.hint is None:
+            error.hint = f"xce define {kind} --help says what it is, and gives examples."
         raise
     said = {text.partition("=")[0] for text in fields}
     notices = {**unit_notices(fields), **_notices(client, kind, name, said)}

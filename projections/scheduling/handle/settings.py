@@ -152,7 +152,8 @@ def remove_queue(state: State, command: RemoveQueue, actor: str) -> NewEvents:
     """
     name = state.queue(command.queue).name
     if name == state.settings().default_queue:
-        raise Refused("queue", "must not be the default queue", name)
+        hint = "Make another one the default first: xce define cluster default_queue=NAME."
+        raise Refused("queue", "must not be the default queue", name, hint)
     for job in state.stored.jobs.values():
         if job.spec.queue == name:
             rule = f"must have no jobs, and job {job.job_id} isn't forgotten yet"

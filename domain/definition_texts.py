@@ -33,6 +33,7 @@ from domain.units import (
     show_by_name,
     show_memory,
     show_milli,
+    whole_number,
 )
 from domain.windows import Window, Windows, parse_windows, show_windows
 from domain.zones import UTC_NAME
@@ -259,9 +260,10 @@ def unit_notices(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _unit_words(name: str, number: str) -> str:
-    if not number.isdecimal() or not int(number):
+    alone = whole_number(number)
+    if not alone:
         return ""
-    shown = show_by_name(name, int(number))
+    shown = show_by_name(name, alone)
     if name.endswith("_us"):
         return f"a number without a unit is in microseconds, so this is {shown}; {_DURATIONS}"
     if name.endswith("_kib"):

@@ -139,7 +139,7 @@ def decayed(amount: int, age_us: int, history_us: int) -> int:
     return amount * factor >> BITS
 
 
-_TOKEN: Final = re.compile(r"\s*(?:([^\s=()]+)=([0-9]+)(?![^\s()])|([()]))")
+_TOKEN: Final = re.compile(r"\s*(?:([^\s=()]+)=([0-9]{1,15})(?![^\s()])|([()]))")
 _NAME: Final = re.compile(NAME_PATTERN)
 _WRITTEN: Final = (
     "must be NAME=SHARES separated by blanks, members in brackets after a group, "

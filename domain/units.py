@@ -42,6 +42,9 @@ _DIGITS_MAX: Final = 25
 """More digits than any amount needs; longer ones are refused before any arithmetic."""
 
 
+_COUNT_DIGITS_MAX: Final = 18
+
+
 class MemoryUnit(StrEnum):
     """
     Name a unit of memory, as LSF writes it.
@@ -83,6 +86,15 @@ def memory_unit_of(suffix: str) -> MemoryUnit | None:
     Return the unit that a suffix (K, KB, M ... ZB, in any case) names, or None when it names none.
     """
     return _SUFFIXES.get(suffix.upper())
+
+
+def whole_number(text: str) -> int | None:
+    """
+    Return a number that is written in decimal digits, None for what is none, or too long for any
+    count: Python itself refuses to read some thousand digits.
+    """
+    is_one = text.isascii() and text.isdigit() and len(text) <= _COUNT_DIGITS_MAX
+    return int(text) if is_one else None
 
 
 def split_quantity(text: str, *, field: str) -> tuple[Fraction, str]:

@@ -37,7 +37,7 @@ _HOW: Final = (
 )
 _MODELS: Final[dict[str, type[Value]]] = {"queue": QueueSpec, "cluster": ClusterSettings}
 T = TypeVar("T", bound=Value)
-_size = re.compile(r"([0-9]+)x([0-9]+)")
+_size = re.compile(r"([0-9]{1,15})x([0-9]{1,15})")
 
 
 @final

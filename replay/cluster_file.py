@@ -47,7 +47,7 @@ from replay.workloads.swf import header_number
 
 __all__ = ["ClusterSpec", "HostSpec", "cluster_for", "cluster_of", "read_cluster_file"]
 
-_size = re.compile(r"([0-9]+)x([0-9]+)")
+_size = re.compile(r"([0-9]{1,15})x([0-9]{1,15})")
 _range = re.compile(r"([^\[\]]*)\[([0-9]{1,9})-([0-9]{1,9})\]([^\[\]]*)")
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, final
 
 from domain.errors import Refused
+from domain.units import whole_number
 
 UNITS_US: Final = {
     "us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000,
@@ -261,7 +262,11 @@ class _Parser:
         if token.unit and token.unit not in UNITS_US:
             rule = f"column {token.column}: the unit must be one of {', '.join(UNITS_US)}"
             raise Refused(self._field, rule, token.unit)
-        return Literal(int(token.text) * UNITS_US.get(token.unit, 1))
+        number = whole_number(token.text)
+        if number is None:
+            rule = f"column {token.column}: must be a number that something can have"
+            raise Refused(self._field, rule, token.text)
+        return Literal(number * UNITS_US.get(token.unit, 1))
 
     def _parts(self) -> tuple[str, ...]:
         parts: list[str] = []

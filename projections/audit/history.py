@@ -11,6 +11,7 @@ from functools import partial
 from domain.errors import NotFound, Refused
 from domain.events.refusals import AccessDenied, CommandRefused
 from domain.ids import job_of_stream, job_stream, job_stream_of, split_job_id
+from domain.units import whole_number
 from projections.audit.job_words import STARTED_MAX
 from projections.audit.privacy import EVERYTHING, Viewer, is_shown
 from projections.audit.reading import Reading, Row
@@ -36,7 +37,8 @@ def find_object(reading: Reading, name: str) -> tuple[str, str]:
     """
     if reading.value("SELECT 1 FROM jobs WHERE job_id = ?", (name,)):
         return "job", name
-    if name.isdecimal() and reading.value("SELECT 1 FROM arrays WHERE number = ?", (int(name),)):
+    number = whole_number(name)
+    if number and reading.value("SELECT 1 FROM arrays WHERE number = ?", (number,)):
         return "array", name
     if name == "cluster":
         return "cluster", ""

@@ -15,6 +15,7 @@ from domain.errors import NotFound, Refused
 from domain.event import event_classes
 from domain.ids import job_of_stream
 from domain.job_states import JobState
+from domain.units import whole_number
 from replay.conditions import Condition
 from replay.debugger.breakpoints import KINDS, Breakpoint, When, parse_stop
 from replay.debugger.cursor import Cursor, ends_session, is_decision
@@ -399,9 +400,10 @@ def _way(rest: str, command: str) -> tuple[str, int]:
 
 
 def _count(command: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= COUNT_MAX):
+    count = whole_number(text)
+    if count is None or not 1 <= count <= COUNT_MAX:
         raise Refused(command, f"must be a whole number from 1 to {COUNT_MAX}", text)
-    return int(text)
+    return count
 
 
 def _needed(command: str, rest: str) -> str:

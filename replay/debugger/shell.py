@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, final
 
 from domain.errors import Refused, XceError
+from domain.units import whole_number
 from replay.debugger.commands import Command, Commands
 from replay.debugger.cursor import Cursor
 from replay.debugger.files import OpenFiles
@@ -138,9 +139,9 @@ class Shell:
     # -- help and the like
 
     def _history(self, rest: str) -> Iterator[str]:
-        if rest and not (rest.isascii() and rest.isdigit() and int(rest)):
+        shown = whole_number(rest) if rest else HISTORY_SHOWN
+        if not shown:
             raise Refused("history", "must be a whole number from 1", rest)
-        shown = int(rest) if rest else HISTORY_SHOWN
         first = max(0, len(self.history) - shown)
         for number, line in enumerate(self.history[first:], first + 1):
             yield f"{number:>4}  {printable(line)}"

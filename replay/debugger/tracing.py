@@ -18,6 +18,7 @@ from domain.errors import Refused
 from domain.events.jobs import JobDispatched
 from domain.events.session import SessionHeld
 from domain.ids import job_of_stream, job_stream
+from domain.units import whole_number
 from projections.scheduling.core import Core
 from projections.scheduling.trace import (
     LINES_MAX,
@@ -312,7 +313,8 @@ def _with_options(selectors: tuple[Streams, ...], rest: list[str]) -> Asked:
 
 
 def _bound(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= BOUND_MAX):
+    lines = whole_number(text)
+    if lines is None or not 1 <= lines <= BOUND_MAX:
         rule = f"must be a whole number from 1 to {BOUND_MAX}"
         raise Refused(f"{FIELD} on lines", rule, text)
-    return int(text)
+    return lines

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from domain.errors import Refused
-from domain.units import parse_time_us
+from domain.units import parse_time_us, whole_number
 from tools.cli.output import note
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ def position_of(reading: Reading, text: str | None, field: str) -> int | None:
     """
     if text is None:
         return None
-    if text.isdecimal():
-        return int(text)
+    if (position := whole_number(text)) is not None:
+        return position
     return reading.position_at(_time_us(text, field))
 
 
@@ -152,10 +152,11 @@ def time_of(reading: Reading, text: str | None, field: str) -> int | None:
     """
     if text is None:
         return None
-    if not text.isdecimal():
+    position = whole_number(text)
+    if position is None:
         return _time_us(text, field)
     query = "SELECT time_us FROM events WHERE position >= ? ORDER BY position LIMIT 1"
-    found = reading.value(query, (int(text),))
+    found = reading.value(query, (position,))
     return reading.last_time_us() if found is None else int(found)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from domain.errors import Refused
+from domain.units import whole_number
 from tools.cli.client import Client, Json
 from tools.cli.job_options import changes_of, changing, tell_sizes, unit_for
-from tools.cli.job_texts import whole_number
 from tools.cli.jobs import change_jobs
 from tools.cli.lsf_options import OF_SUBMIT, refusing
 from tools.cli.moments import tell_moments

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from domain.errors import Refused
 from domain.exit_values import parse_requeue_values
 from domain.texts import is_utf8
-from domain.units import MemoryUnit, memory_limit_kib, parse_run_limit_us
+from domain.units import MemoryUnit, memory_limit_kib, parse_run_limit_us, whole_number
 from tools.cli.client import Json
 
 
@@ -35,8 +35,6 @@ Reader = Callable[[Any, Typed], Json]
 
 ENV_BYTES_MAX: Final = 512 * 1024
 ENV_COUNT_MAX: Final = 4096
-DIGITS_MAX: Final = 19
-"""Longer numbers are no counts of anything; Python itself refuses to read some thousand digits."""
 
 # ------------------------------------------------------------------------------ values of one field
 
@@ -101,15 +99,6 @@ def count_of(field: str, *, least: int) -> Reader:
         return {field: count}
 
     return read
-
-
-def whole_number(text: str) -> int | None:
-    """
-    Return a number that is written in decimal digits, None for what is none, or too long for any
-    count.
-    """
-    is_one = text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
-    return int(text) if is_one else None
 
 
 def parse_run_limit(text: str, field: str = "-W") -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from tools.cli.groups import TYPED, Commands, Context
 
 FAULT = 70
 INTERRUPTED = 130
+WORD_MAX = 1000
 
 
 class Entry(NamedTuple):
@@ -204,7 +206,7 @@ def complain(error: XceError) -> int:
 def _complain(*lines: str, status: int) -> int:
     from tools.cli.output import escape
 
-    click.echo("xce: " + "\n".join(map(escape, lines)), err=True)
+    click.echo("xce: " + "\n".join(escape(_shortened(line)) for line in lines), err=True)
     return status
 
 
@@ -219,9 +221,16 @@ def _usage(error: click.ClickException) -> int:
     if isinstance(error, click.MissingParameter):
         # What may stand there is listed over several lines; nothing of it was typed.
         message = " ".join(message.split()).removesuffix(".") + "."
-    message = escape(message)
+    message = escape(_shortened(message))
     click.echo(f"xce: {message} See {where} --help.", err=True)
     return 2
+
+
+def _shortened(text: str) -> str:
+    """
+    Return a text with the beginnings of words that are longer than any that is read.
+    """
+    return re.sub(rf"\S{{{WORD_MAX},}}", lambda word: f"{word[0][: WORD_MAX // 2]}...", text)
 
 
 def _operating_system(error: OSError) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from domain.errors import Refused
+from domain.units import whole_number
 from tools.cli.options import json_option
 from tools.cli.output import counted, note_each, say, say_json, table
 
@@ -126,10 +127,10 @@ def setting_values(text: str) -> tuple[str, ...]:
 
 
 def _seed(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise Refused("--seed", "must be a whole number", text) from None
+    seed = whole_number(text.removeprefix("-"))
+    if seed is None:
+        raise Refused("--seed", "must be a whole number", text)
+    return -seed if text.startswith("-") else seed
 
 
 @contextmanager

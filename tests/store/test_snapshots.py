@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from eventsourcing.persistence import IntegrityError, StoredEvent
 from eventsourcing.tests import persistence as tp
 
 from domain.errors import Corrupt
@@ -96,6 +97,19 @@ def test_a_truncated_one_is_skipped(store: SnapshotStore) -> None:
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
         assert 10 == newest(store), length
+
+
+def test_problems_are_those_of_the_last_look(store: SnapshotStore) -> None:
+    """
+    A scheduler that recovers again names what is bad now.
+    """
+    put(store, 10)
+    put(store, 20).write_bytes(b"rubbish")
+
+    assert [10, 10] == [newest(store), newest(store)]
+    assert 1 == len(store.problems)
+    assert 10 == newest(store, upto=10)
+    assert [] == store.problems
 
 
 def test_one_of_another_log_or_history_or_schema_is_not_taken(
@@ -232,11 +246,60 @@ def test_putting_the_same_again_is_harmless_and_a_bad_one_is_replaced(store: Sna
     A restart may take a snapshot where one was already taken.
     """
     path = put(store, 10)
+    changed_ns = path.stat().st_ctime_ns
     assert path == put(store, 10)
+    assert changed_ns == path.stat().st_ctime_ns, "it is left as it is"
     path.write_bytes(b"rubbish")
     put(store, 10)
 
     assert 10 == newest(store)
+
+
+@pytest.mark.parametrize(("log_id", "state", "digest"), [
+    ("the-log", b"another", digest_at(10)), ("the-log", STATE, digest_at(11)),
+    ("a-log", STATE, digest_at(10)),
+])  # fmt: skip
+def test_what_isnt_the_same_is_replaced(
+    store: SnapshotStore, log_id: str, state: bytes, digest: bytes
+) -> None:
+    """
+    A log that was put back from a backup went on otherwise, to the same position.
+    """
+    other = SnapshotStore(store.directory, log_id=log_id)
+    other.put(position=10, schema=SCHEMA, state=state, chain_digest=digest, time_us=7)
+    assert newest(store) == (10 if state != STATE else None)
+
+    put(store, 10)
+
+    found = store.newest_good(schema=SCHEMA, head=100, digest_at=digest_at)
+    assert found is not None
+    assert STATE == found.state
+
+
+def test_of_several_that_are_written_together_all_or_none_are_there(store: SnapshotStore) -> None:
+    """
+    One of them is there already.
+    """
+    put(store, 20)
+    recorder = SnapshotRecorder(store.directory, log_id="the-log")
+    events = [StoredEvent(SCHEMA, position, "snapshot", STATE) for position in (10, 20, 30)]
+    with pytest.raises(IntegrityError):
+        recorder.insert_events(events)
+
+    assert [20] == recorder.positions(SCHEMA)
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, "core:2"])
+def test_a_recorder_takes_none_under_the_name_of_another(store: SnapshotStore, schema: str) -> None:
+    """
+    Of another position or of another schema: each file says itself what it is.
+    """
+    recorder = SnapshotRecorder(store.directory, log_id="the-log")
+    position = 20 if schema == SCHEMA else 10
+    shutil.copy(put(store, 10, schema=schema), recorder.path_of(SCHEMA, position))
+
+    with pytest.raises(Corrupt, match=f"at {position}"):
+        recorder.select_events(SCHEMA, gt=position - 1)
 
 
 def test_a_killed_writer_leaves_nothing_that_counts(store: SnapshotStore) -> None:

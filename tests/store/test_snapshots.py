@@ -69,6 +69,8 @@ def test_the_newest_at_or_before_a_position_is_found(store: SnapshotStore) -> No
     assert found is not None
     assert (20, b"20", 7) == (found.position, found.state, found.time_us)
     assert [30, 10, None] == [newest(store), newest(store, upto=10), newest(store, upto=9)]
+    assert 30 == newest(store, head=30), "that of a good end is of the log's end"
+    assert [] == store.problems
 
 
 def test_any_flipped_bit_is_named_and_the_one_before_is_taken(store: SnapshotStore) -> None:
@@ -197,6 +199,10 @@ def test_pruning_keeps_the_newest_and_the_pinned(store: SnapshotStore) -> None:
 
     assert 3 == len(removed)
     assert [2, 5, 6, 7] == [entry.position for entry in store.entries()]
+    assert 1 == len(store.pin(2, is_pinned=False))
+    assert 0 == len(store.pin(3)), "there is none"
+    store.prune(keep=3)
+    assert [5, 6, 7] == [entry.position for entry in store.entries()]
 
 
 def test_the_last_of_each_day_stays_as_long_as_is_wanted(store: SnapshotStore) -> None:

@@ -11,6 +11,7 @@ from domain.commands import (
     StopJob,
 )
 from domain.preemption import (
+    JobType,
     OnPreempt,
     Preemption,
     SuspendSignals,
@@ -85,18 +86,27 @@ def test_memory_is_given_back_where_the_cluster_says_so(*, plain: bool) -> None:
     assert ([0], [0]) == (column.charged.tolist(), column.unused.tolist())
 
 
+@pytest.mark.parametrize(("kinds", "has_alone"), [
+    ((), False), ((JobType.EXCLUSIVE,), False), ((), True),
+])  # fmt: skip
 @pytest.mark.parametrize("plain", [False, True])
-def test_only_slots_trigger_where_the_cluster_says_so(*, plain: bool) -> None:
+def test_only_slots_trigger_where_the_cluster_says_so(
+    kinds: tuple[JobType, ...], *, has_alone: bool, plain: bool
+) -> None:
     """
-    LSF's rule: a licence that victims would give back is no cause.
+    LSF's rule: a licence that victims would give back is no cause, also where jobs that have their
+    host alone may be stopped and there is none, or there is one and they may not.
     """
-    settings = some_settings(preemption=Preemption(trigger=Trigger.SLOTS))
+    settings = some_settings(preemption=Preemption(trigger=Trigger.SLOTS, job_types=kinds))
     scenario = Scenario(settings, plain=plain)
     queues(scenario, "hi 90 >all", "lo 10 <all")
     licence(scenario, total=1, release=True)
-    scenario.hosts("h1 slots=2")
+    scenario.hosts("h1 slots=2", *(["h2"] if has_alone else []))
     scenario.submit("A", queue="lo", resreq=("rusage[lic=1]",))
+    if has_alone:
+        scenario.submit("X", is_exclusive=True)
     scenario.session()
+    assert has_alone == scenario.state.capacity.exclusive.any()
     scenario.submit("J", queue="hi", resreq=("rusage[lic=1]",))
 
     assert [] == stops(scenario)

@@ -232,7 +232,8 @@ class Preemption:
         kinds = self._state.settings().preemption.job_types
         if other.allocation is not None and other.allocation.is_exclusive:
             return JobType.EXCLUSIVE not in kinds
-        return bool(other.ahead_of or other.borrows) and JobType.BACKFILL not in kinds
+        # Who borrows is ahead of the one that lends.
+        return bool(other.ahead_of) and JobType.BACKFILL not in kinds
 
     def _is_protected(self, other: JobRecord) -> bool:
         settings = self._state.settings().preemption

@@ -235,6 +235,20 @@ def test_a_store_that_is_told_to_keeps_only_so_many(tmp_path: Path) -> None:
     assert [1, 3, 5, 6] == [entry.position for entry in keeping.entries()]
 
 
+def test_only_those_of_its_own_schema_go(tmp_path: Path) -> None:
+    """
+    Those of another version of the program are what it starts from when it is put back.
+    """
+    old = SnapshotStore(tmp_path, log_id="the-log")
+    for position in range(1, 5):
+        put(old, position, schema="old")
+    keeping = SnapshotStore(tmp_path, log_id="the-log", keep=2)
+    for position in range(5, 9):
+        put(keeping, position)
+
+    assert [1, 2, 3, 4, 7, 8] == [entry.position for entry in keeping.entries()]
+
+
 def test_checking_names_the_bad_ones_of_every_schema(store: SnapshotStore) -> None:
     """
     Before one is needed.

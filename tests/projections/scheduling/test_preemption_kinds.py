@@ -155,6 +155,31 @@ def test_a_backfill_job_is_a_victim_only_where_the_cluster_says_so() -> None:
     assert [[], ["V"]] == found
 
 
+@pytest.mark.parametrize(("kinds", "victims"), [((), []), ((JobType.BACKFILL,), ["V"])])
+def test_a_job_fitted_around_a_pickers_promise_is_a_backfill_job_too(
+    kinds: tuple[JobType, ...], victims: list[str]
+) -> None:
+    """
+    Nothing was gathered, so it has borrowed nothing; it is ahead of another one all the same.
+    """
+    preemption = Preemption(job_types=kinds)
+    scenario = Scenario(some_settings(picker="easy", preemption=preemption))
+    queues(scenario, "hi 90 >lo", "mid 50", "lo 10 <all")
+    scenario.hosts("h1 slots=2")
+    scenario.submit("R", queue="mid", run_limit_us=500 * SECOND_US)
+    scenario.session()
+    scenario.start("R")
+    scenario.submit("W", queue="mid", tasks_min=2, tasks_max=2)
+    scenario.session()
+    scenario.submit("V", queue="lo", run_limit_us=100 * SECOND_US)
+    scenario.session()
+    scenario.start("V")
+    assert scenario.job("W").job_id == scenario.job("V").ahead_of
+    scenario.submit("A", queue="hi", run_limit_us=10 * SECOND_US)
+
+    assert victims == stops(scenario)
+
+
 def test_a_job_that_waits_for_what_it_gave_back_says_so(scenario: Scenario) -> None:
     """
     LSF's SUSP_RES_RESERVE: stopped, it released a licence that another job has now.

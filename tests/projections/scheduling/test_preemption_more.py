@@ -161,6 +161,31 @@ def test_protection(settings: Preemption, victim: list[str], *, plain: bool) -> 
     assert victim == stops(scenario)
 
 
+@pytest.mark.parametrize(("times_max", "victims"), [(1, []), (2, ["A"]), (None, ["A"])])
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_job_that_was_stopped_often_enough_is_stopped_no_more(
+    times_max: int | None, victims: list[str], *, plain: bool
+) -> None:
+    """
+    E-018: it may be stopped so many times, whoever comes.
+    """
+    settings = some_settings(preemption=Preemption(times_max=times_max))
+    scenario = Scenario(settings, plain=plain)
+    queues(scenario, "hi 90 >all", "lo 10 <all")
+    scenario.hosts("h1 slots=1")
+    running(scenario, "A queue=lo")
+    scenario.jobs("J queue=hi")
+    assert ["A"] == stops(scenario)
+    scenario.suspended("A")
+    scenario.session()
+    scenario.finish("J")
+    scenario.session()
+    scenario.resumed("A")
+    scenario.jobs("K queue=hi")
+
+    assert victims == stops(scenario)
+
+
 @pytest.mark.parametrize("plain", [False, True])
 def test_a_delay_is_waited_for(*, plain: bool) -> None:
     """

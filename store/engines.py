@@ -128,7 +128,7 @@ class EmbeddedEngine:
             last = self.journal.insert_rows(rows, epoch=epoch)[-1]
         if last % EVENTS_PER_UPKEEP < len(rows):
             self._environment.check_readers()
-            keep_ahead(self._environment)
+            keep_ahead(self._environment, epoch)
         return last
 
     def columns(self, after: int, upto: int | None) -> Iterator[Columns]:

@@ -17,7 +17,12 @@ import lmdb
 
 from store.embedded.cursors import get
 from store.embedded.environment import Environment
-from store.embedded.errors import DiskFullError, MapFullError, free_bytes
+from store.embedded.errors import (
+    DiskFullError,
+    EpochPassedError,
+    MapFullError,
+    free_bytes,
+)
 from store.embedded.layout import KEY_AHEAD, META
 from store.embedded.preflight import DATA_FILE
 
@@ -30,11 +35,15 @@ SPARE_CHUNKS = 64
 OVERFLOW_HEADER_BYTES = 16
 
 
-def keep_ahead(environment: Environment) -> bool:
+def keep_ahead(environment: Environment, epoch: int | None = None) -> bool:
     """
     Add a chunk of free pages to a data file that has few; say whether one was added.
 
     Only where durable answers wait for the disk, and only while there is plenty of room.
+
+    Args:
+        environment: The writer's.
+        epoch: The writer's, None when there is no such rule; one that was passed writes nothing.
 
     Raises:
         CommitUnknownError: The disk failed.
@@ -45,11 +54,13 @@ def keep_ahead(environment: Environment) -> bool:
     meta = environment.database(META)
 
     def put(transaction: lmdb.Transaction) -> None:
+        _check_epoch(environment, transaction, epoch)
         size = CHUNK_PAGES * environment.page_size
         _reserve_blocks(settings.path / DATA_FILE, environment.used_bytes(), size)
         transaction.put(KEY_AHEAD, bytes(size - OVERFLOW_HEADER_BYTES), db=meta)
 
     def take_out(transaction: lmdb.Transaction) -> None:
+        _check_epoch(environment, transaction, epoch)
         transaction.delete(KEY_AHEAD, db=meta)
 
     with environment.read() as transaction:
@@ -62,10 +73,20 @@ def keep_ahead(environment: Environment) -> bool:
             return False
         environment.write(put)
         environment.write(take_out)
-    except (OSError, DiskFullError, MapFullError):
-        # No room after all. Nothing is lost: pages ahead only make commits quicker.
+    except (OSError, DiskFullError, MapFullError, EpochPassedError):
+        # No room after all, or none of ours. Nothing is lost: this only makes commits quicker.
         return False
     return True
+
+
+def _check_epoch(
+    environment: Environment, transaction: lmdb.Transaction, epoch: int | None
+) -> None:
+    """
+    Refuse a writer whose log another one has taken over.
+    """
+    if epoch is not None and (found := environment.epoch(transaction)) != epoch:
+        raise EpochPassedError(epoch, found)
 
 
 def _reserve_blocks(path: Path, begin: int, size: int) -> None:

@@ -28,7 +28,7 @@ COMMITS = 500
 APPENDER = (
     "import sys\nimport store.engines\nfrom store.log import EventLog\n"
     "from tools.torture.workload import job_events\n"
-    "if sys.argv[2] == 'without': store.engines.keep_ahead = lambda _: None\n"
+    "if sys.argv[2] == 'without': store.engines.keep_ahead = lambda *_: None\n"
     "with EventLog.create(sys.argv[1], log_id='the-log') as log:\n"
     f"    for number in range({COMMITS}): log.append(job_events(number + 1)[:1])\n"
 )
@@ -103,6 +103,19 @@ def test_what_a_kill_left_between_the_two_commits_is_taken_out(environment: Envi
     with environment.read() as transaction:
         assert get(transaction, KEY_AHEAD, meta) is None
     assert CHUNK_PAGES <= environment.free_pages()
+
+
+def test_a_writer_that_was_passed_adds_nothing(environment: Environment) -> None:
+    """
+    It was stopped behind its last commit, and the log is another's when it wakes up.
+    """
+    epoch = environment.raise_epoch()
+    environment.raise_epoch()
+    size = environment.used_bytes()
+
+    assert not keep_ahead(environment, epoch)
+    assert size == environment.used_bytes()
+    assert keep_ahead(environment, epoch + 1)
 
 
 @pytest.mark.parametrize("settings", [{"durability": "none"}, {"map_size": 4 << 20}])

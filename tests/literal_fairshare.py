@@ -131,7 +131,9 @@ class LiteralFairshare(LiteralFcfs):
 
     def use_of(self, job: JobRecord, now_us: int) -> Use:
         slots = 0 if job.allocation is None else job.allocation.tasks()
-        ran_us = job.run_us + (now_us - job.since_us if job.state is JobState.RUN else 0)
+        lost = job.state is JobState.UNKWN and job.state_before_loss is JobState.RUN
+        runs = job.state is JobState.RUN or lost
+        ran_us = job.run_us + (now_us - job.since_us if runs else 0)
         planned_us = self.view.planned_run_us(job)
         left_us = 0 if planned_us is None else max(0, planned_us - ran_us)
         return Use(

@@ -288,6 +288,11 @@ class Queue:
     user_slots: int | None = None
     host_slots: int | None = None
     jobs: int | None = None
+    user_jobs: int | None = None
+    host_jobs: int | None = None
+    processor_slots_milli: int | None = None
+    hosts_max: int | None = None
+    new_delay_us: int = 0
     priority_max: int | None = None
     hosts: dict[str, int] | None = None
     wishes: dict[str, int] = field(default_factory=dict)
@@ -902,7 +907,9 @@ class Model:
         if self.now_us < job.ask.begin_us:
             return "JOB_START_TIME"
         verdict = True if job.ask.depends is None else self._holds(job.ask.depends)
-        return {True: "", None: "JOB_DEPEND", False: "JOB_DEP_INVALID"}[verdict]
+        why = {True: "", None: "JOB_DEPEND", False: "JOB_DEP_INVALID"}[verdict]
+        is_new = self.now_us < job.submit_us + self.queues[job.queue].new_delay_us
+        return "JOB_DELAY_SCHED" if is_new and not why else why
 
     def _holds(self, tree: tuple[object, ...]) -> bool | None:
         """

@@ -213,8 +213,21 @@ def _bounds_of_queue(queue: Queue, hosts: tuple[str, ...]) -> list[Bound]:
         bound = Bound(f"{title} by host", "slots", most, codes, None, own, hosts)
         bound.each_host = True
         found.append(bound)
+    if queue.processor_slots_milli is not None:
+        codes, most = ("QUE_PROC_JLIMIT", "QUE_PROC_JLIMIT"), queue.processor_slots_milli
+        bound = Bound(f"{title} by processor", "slots", most, codes, None, own, hosts)
+        bound.each_host, bound.basis = True, "per_processor"
+        found.append(bound)
     if queue.jobs is not None:
         found.append(Bound(title, "jobs", queue.jobs * MILLI, queues=own))
+    if queue.user_jobs is not None:
+        bound = Bound(f"{title} by user", "jobs", queue.user_jobs * MILLI, queues=own)
+        bound.each_user = True
+        found.append(bound)
+    if queue.host_jobs is not None:
+        bound = Bound(f"{title} by host", "jobs", queue.host_jobs * MILLI, queues=own)
+        bound.hosts, bound.each_host = hosts, True
+        found.append(bound)
     return found
 
 

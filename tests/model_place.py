@@ -632,7 +632,8 @@ def _joint(part: Part, sight: Sight) -> list[Joint]:
     """
     model, found = sight.model, list[Joint]()
     for bound in bounds_of(model):
-        is_joint = bound.hosts is not None and not bound.each_host and bound.resource != "jobs"
+        is_joint = bound.hosts is not None and not bound.each_host
+        is_joint = is_joint and bound.resource not in ("jobs", *model.shared)
         left = sight.left(bound) if is_joint else None
         if left is not None and bound.hosts is not None:
             reason = (bound.code(part.tasks_min), bound.resource, bound.name, "")
@@ -736,6 +737,9 @@ def _claim(
     Give each bucket the first host that satisfies it and isn't claimed; None when one finds none.
     Where what hosts have together is dealt out, each must keep within it beside those before.
     """
+    hosts_max = sight.model.queues[job.queue].hosts_max
+    if hosts_max is not None and len(plan) > hosts_max:
+        return None
     if not _within(part, sight, sum(plan), len(plan)):
         return None
     claims: dict[str, int] = {}

@@ -180,6 +180,24 @@ class JobRecord:
         return (self.place, *stands, self.number, self.index)
 
     @property
+    def state_before_loss(self) -> JobState:
+        """
+        Return the state that it had when contact was lost, and has again when it is back: what its
+        suspension says.
+        """
+        if not self.suspend_why or self.suspend_order:
+            return JobState.RUN
+        return JobState.USUSP if self.stop_actor is not None else JobState.SSUSP
+
+    def ran_us(self, now_us: int) -> int:
+        """
+        Return how long its attempt has run by now; while nobody hears of it, it runs on.
+        """
+        is_unheard = self.state is JobState.UNKWN and self.state_before_loss is JobState.RUN
+        runs = self.state is JobState.RUN or is_unheard
+        return self.run_us + (now_us - self.since_us if runs else 0)
+
+    @property
     def job_id(self) -> str:
         """
         Return the id that users see.

@@ -25,7 +25,7 @@ def move(state: State, job: JobRecord, after: JobState, now_us: int) -> None:
         state.note_run_over(job)
     elif before is JobState.UNKWN:
         job.unknown_us += spent
-        if state_before_loss(job) is JobState.RUN:
+        if job.state_before_loss is JobState.RUN:
             # It ran on while nobody heard of it.
             job.run_us += spent
     elif before is JobState.USUSP:
@@ -40,12 +40,3 @@ def move(state: State, job: JobRecord, after: JobState, now_us: int) -> None:
         state.note_run(job)
     if state.children:
         state.look_at_dependants(job)
-
-
-def state_before_loss(job: JobRecord) -> JobState:
-    """
-    Return the state of a job whose contact is back: what its suspension says.
-    """
-    if not job.suspend_why or job.suspend_order:
-        return JobState.RUN
-    return JobState.USUSP if job.stop_actor is not None else JobState.SSUSP

@@ -21,7 +21,7 @@ from domain.events.workers import (
 )
 from domain.ids import entity_of_stream, job_stream
 from domain.job_states import JobState, state_after
-from projections.scheduling.apply.transitions import move, state_before_loss
+from projections.scheduling.apply.transitions import move
 from projections.scheduling.holds import lose_kept
 from projections.scheduling.records import WorkerRecord
 from projections.scheduling.state import State
@@ -163,7 +163,7 @@ def _reach_again(state: State, stamped: Stamped, worker: WorkerRecord) -> None:
     state.lost_hosts.pop(worker.name, None)
     for job in state.jobs_led_by(worker):
         if job.state is JobState.UNKWN:
-            move(state, job, state_before_loss(job), stamped.time_us)
+            move(state, job, job.state_before_loss, stamped.time_us)
             state.set_run_timers(job)
 
 

@@ -18,7 +18,6 @@ from collections.abc import Iterable
 from typing import final
 
 from domain.fairshare import Fairshare, decayed
-from domain.job_states import JobState
 from projections.scheduling.pickers.protocol import PickerView
 from projections.scheduling.pickers.sharing import NOBODY, Account, Path, Sharing, Used
 from projections.scheduling.pickers.waiting import Entry, entry_of, index_of, named_keys
@@ -112,7 +111,7 @@ class FairsharePicker:
             return
         rules, name = self._sharing.rules_of(family), document_of(family, path)
         cpu_us, run_us = self._past(name, rules, now_us)
-        run_us += slots_of(job) * ran_us(job, now_us) if rules.counts_past_runs else 0
+        run_us += slots_of(job) * job.ran_us(now_us) if rules.counts_past_runs else 0
         kept = {"at_us": now_us, "cpu_us": cpu_us + job.cpu_us, "run_us": run_us}
         text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
         self._view.remember(name, self.version, text)
@@ -299,7 +298,7 @@ class FairsharePicker:
             _add(self._along(root, leaf), use)
 
     def _use_of(self, job: JobRecord, rules: Fairshare) -> Used:
-        slots, run_us, left_us = slots_of(job), ran_us(job, self._view.now_us()), 0
+        slots, run_us, left_us = slots_of(job), job.ran_us(self._view.now_us()), 0
         if rules.committed_run_time_factor_milli:
             planned_us = self._view.planned_run_us(job)
             left_us = 0 if planned_us is None else max(0, planned_us - run_us)
@@ -346,10 +345,3 @@ def slots_of(job: JobRecord) -> int:
     Return the slots that a job has.
     """
     return 0 if job.allocation is None else job.allocation.tasks()
-
-
-def ran_us(job: JobRecord, now_us: int) -> int:
-    """
-    Return how long a job has run so far.
-    """
-    return job.run_us + (now_us - job.since_us if job.state is JobState.RUN else 0)

@@ -334,8 +334,8 @@ class _Bound:
         Try again: plans are cut to what hosts have together, dealt to them in host order, and each
         claim leaves less of it to the next host.
         """
-        fits = np.minimum(view.fits, tasks)
-        fits = dealt(self._part, self._usage, fits, self._hosts, self._ground)
+        own = np.minimum(view.fits, tasks)
+        fits = dealt(self._part, self._usage, own, self._hosts, self._ground)
         if fits is None:
             return None
         together = Together(self._part, self._usage, self._hosts, tasks, self._ground)

@@ -348,13 +348,18 @@ class Pair:
             "slots": queue.slots,
             "user_slots": queue.user_slots,
             "host_slots": queue.host_slots,
+            "processor_slots_milli": queue.processor_slots_milli,
             "jobs": queue.jobs,
+            "user_jobs": queue.user_jobs,
+            "host_jobs": queue.host_jobs,
         }
         is_bound = any(value is not None for value in bounds.values())
         spec = QueueSpec(
             priority=queue.priority,
             is_active=queue.is_active,
             limits=QueueLimits(**bounds) if is_bound else None,
+            hosts_max=queue.hosts_max,
+            new_job_delay_us=queue.new_delay_us,
             user_priority_max=queue.priority_max,
             allows_exclusive=True,
             preemptible_queues=names_of({each: queue.wishes.get(each, 0) for each in queue.preys}),

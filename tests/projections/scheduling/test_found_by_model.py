@@ -24,7 +24,7 @@ from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
 from domain.users import UserSpec
 from projections.scheduling.core import Core
 from projections.scheduling.status import why_waiting
-from tests.builders import SECOND_US
+from tests.builders import SECOND_US, some_settings
 from tests.projections.scheduling.policies import limit
 from tests.projections.scheduling.preempting import queues, running, stops
 from tests.projections.scheduling.test_placement import shared
@@ -467,3 +467,23 @@ def test_what_hosts_have_together_is_taken_by_one_task_on_each(scenario: Scenari
     scenario.submit("A", tasks_min=3, tasks_max=3, resreq=("span[ptile=1]",))
 
     assert ["A dispatched: h1*1 h2*1 h4*1"] == scenario.session()
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["fast", "plain"])
+def test_a_job_of_which_nobody_hears_uses_its_users_share(*, plain: bool) -> None:
+    """
+    It runs on as far as anybody knows: when it is heard of again all of that time counts.
+    """
+    scenario = Scenario(some_settings(picker="fairshare"), plain=plain)
+    scenario.hosts("h1 slots=1")
+    running(scenario, "A user=ann")
+    silent = MarkUnreachable(worker="h1", incarnation=1, silent_us=SECOND_US)
+    scenario.command(silent, actor="")
+    scenario.pass_time(100)
+    scenario.hosts("h2 slots=1")
+    running(scenario, "B user=bob")
+    scenario.pass_time(50)
+    scenario.jobs("C user=ann", "D user=bob")
+    scenario.hosts("h3 slots=1")
+
+    assert "D dispatched: h3*1" in scenario.session()

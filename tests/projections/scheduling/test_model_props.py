@@ -33,11 +33,10 @@ from projections.scheduling.budgets import Budget
 from projections.scheduling.limits import Limits
 from projections.scheduling.loads import Loads
 from projections.scheduling.orders import Orders
-from projections.scheduling.pickers import fairshare
 from projections.scheduling.placement import bounds, loads
 from projections.scheduling.placement.ground import Ground
 from projections.scheduling.preemption import Preemption
-from projections.scheduling.records import WorkerRecord
+from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 from replay.engine import Engine
 from tests.builders import MB_MILLI, SECOND_US
@@ -606,6 +605,17 @@ class Twice(RuleBasedStateMachine):
     def bound_queue(self, name: str, **bounds: Any) -> None:
         self.pair.queue(replace(self.pair.model.queues[name], **bounds))
 
+    @about("bounds")
+    @rule(
+        name=QUEUE_NAMES,
+        user_jobs=BOUNDS,
+        host_jobs=BOUNDS,
+        processor_slots_milli=st.sampled_from([None, None, 500, 1_000, 700]),
+        hosts_max=st.sampled_from([None, None, 1, 2]),
+    )
+    def bound_jobs_of_queue(self, name: str, **bounds: Any) -> None:
+        self.pair.queue(replace(self.pair.model.queues[name], **bounds))
+
     @about("queues")
     @rule(name=QUEUE_NAMES, is_inactive=SELDOM, most=st.sampled_from([None, 1]))
     def turn_queue(self, name: str, is_inactive: bool, most: int | None) -> None:
@@ -733,11 +743,20 @@ class Twice(RuleBasedStateMachine):
             self.pair.project(path, Project(users, groups, quotas, is_open))
 
     @about("times")
-    @rule(name=QUEUE_NAMES, run=st.none() | WINDOWS, dispatch=st.none() | WINDOWS)
+    @rule(
+        name=QUEUE_NAMES,
+        run=st.none() | WINDOWS,
+        dispatch=st.none() | WINDOWS,
+        delay=st.sampled_from([0, 0, 0, 100]),
+    )
     def open_at_times(
-        self, name: str, run: tuple[int, int] | None, dispatch: tuple[int, int] | None
+        self,
+        name: str,
+        run: tuple[int, int] | None,
+        dispatch: tuple[int, int] | None,
+        delay: int,
     ) -> None:
-        queue = self.pair.model.queues[name]
+        queue = replace(self.pair.model.queues[name], new_delay_us=delay * SECOND_US)
         self.pair.queue(replace(queue, run_window=run, dispatch_window=dispatch))
 
     @about("projects")
@@ -1049,7 +1068,7 @@ SABOTAGES: dict[str, tuple[object, str, Any, str]] = {
     "protection": (Preemption, "_is_protected", never_protected, ""),
     "forced": (forcing, "_barred", nothing_bars, "forced hosts"),
     "pools": (bounds, "pools_hold", all_is_held, "pools"),
-    "sharing": (fairshare, "ran_us", never_ran, "sharing"),
+    "sharing": (JobRecord, "ran_us", never_ran, "sharing"),
     "percent": (limits, "PERCENT_MILLI", 10 * MILLI, "bounds"),
 }
 """What is sabotaged: where, which rule, what stands in its place; and what such lives are about."""

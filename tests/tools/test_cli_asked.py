@@ -59,6 +59,7 @@ def test_everything_that_a_job_asks_for_is_seen_and_taken_away(live):
     place = live.directory.parent
 
     assert set() == SHOWN.items() - told.items()
+    assert "mem=5MB/host" == told["Reserves"]
     assert ("2030-12-24T10:30:00Z", "2031-01-01T00:00:00Z") == (told["Not before"], told["Ends by"])
     assert (f"{place}/in", f"{place}/out.%J") == (told["Input"], told["Output"])
 
@@ -168,6 +169,8 @@ def test_jobs_are_found_as_users_of_lsf_look_for_them(live):
     assert [f"Job            {job_id}" for job_id in (*elements, one)] == [
         each.splitlines()[0] for each in long
     ]
+    assert [one] == found("-u", "all", one)
+    assert "-q: chooses among all jobs" in live.run("jobs", "-q", "other", one).stderr
     assert "-s: must be some of PEND,PSUSP" in live.run("jobs", "-s", "odd").stderr
     assert 0 == live.run("kill", "0", "-J", "*-sim").returncode
     assert [one] == found("-J", "look-*")

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from domain.exit_values import show_requeue_values
 from domain.terminations import exit_words, termination_words
-from domain.units import MILLI, show_memory
+from domain.units import MEMORY_NAMES, MILLI, show_memory, show_milli
 from domain.units import show_duration as exactly
 from projections.audit.job_words import bare_words
 from tools.cli.client import Json
@@ -203,9 +203,11 @@ def facts(job: Json, show_hosts: Show) -> Iterator[Fact]:
 
 def _filled_in(job: Json) -> Iterator[Fact]:
     """
-    Yield what holds for a job that its profile or queue says, not its user.
+    Yield what holds for a job that its user didn't say in these words: what its requirement means
+    on a host, and what its profile or queue says.
     """
     values, asked = job.get("effective") or {}, job.get("asked") or {}
+    yield "Reserves", " ".join(map(_reserved, values.get("reserves") or ()))
     limits, own = values.get("limits") or {}, asked.get("limits") or {}
     if asked.get("run_limit_us") is None:
         yield "Run limit", _by_others(values.get("run_limit_us"), exactly)
@@ -213,6 +215,14 @@ def _filled_in(job: Json) -> Iterator[Fact]:
         field = one.fields[0].removeprefix("limits.")
         if one.fields[0] != field and own.get(field) is None:
             yield one.label, _by_others(limits.get(field), one.show)
+
+
+def _reserved(one: Json) -> str:
+    """
+    Return an amount that a job reserves, with what it counts for: "mem=500MB/host".
+    """
+    show = show_memory if one["resource"] in MEMORY_NAMES else show_milli
+    return f"{one['resource']}={show(one['milli'])}/{one['per']}"
 
 
 def _by_others(value: object, show: Show) -> str | None:

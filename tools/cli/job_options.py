@@ -237,7 +237,7 @@ def tell_sizes(options: Json, unit: MemoryUnit) -> None:
     """
     for option in OPTIONS:
         text = options[option.name] if option.name in SIZES else None
-        if text is not None and split_quantity(text, field=option.flags[0])[1:] == ("",):
+        if text not in (None, NONE) and not split_quantity(text, field=option.flags[0])[1]:
             kib = memory_limit_kib(text, unit=unit)
             note(f"xce: {option.flags[0]}: {text} means {show_memory(kib * MILLI)}.")
 

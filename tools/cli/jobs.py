@@ -137,8 +137,22 @@ def jobs(directory: Path, *, as_json: bool, **options: Any) -> None:
     """
     columns = chosen(options["columns"], HEADS)
     options["state"] = _states(options["state"])
+    if options["job_ids"]:
+        _check_named(options)
     client = Client(directory)
     watch(lambda: _list(client, columns, options, as_json=as_json), options["watch_s"])
+
+
+CHOOSE = ("state", "queue", "user", "host", "name", "limit")
+
+
+def _check_named(options: Json) -> None:
+    """
+    Refuse to choose among jobs that are named: nothing of what is typed is passed over.
+    """
+    for name in CHOOSE:
+        if options[name] and (name, options[name]) != ("user", "all"):
+            raise Refused(name, "chooses among all jobs: it can't go with a JOB", options[name])
 
 
 def _states(typed: str | None) -> str:

@@ -17,6 +17,7 @@ from projections.scheduling.derived import derived
 from tests.builders import MB_MILLI, SECOND_US, some_settings
 from tests.projections.scheduling.policies import limit
 from tests.projections.scheduling.preempting import licence
+from tests.projections.scheduling.test_modified import change
 from tests.scenario import Scenario
 
 
@@ -304,3 +305,47 @@ def test_a_job_gathers_what_hosts_share_alone_and_nothing_where_it_never_fits(
         assert ((), [1000]) == (promise.runs, [each.milli for each in promise.shared])
     else:
         assert promise is None
+
+
+@pytest.mark.parametrize(("slots", "decided"), [
+    (6, "J pended: RES_LIMIT(some,slots)"), (7, "J dispatched: h2*3"),
+])  # fmt: skip
+def test_what_a_job_keeps_counts_for_its_users_other_jobs(slots: int, decided: str) -> None:
+    """
+    As if it had started: two slots are in use, two are kept, and three more are asked for.
+    """
+    scenario = Scenario()
+    keeps = QueueSpec(priority=50, slot_reserve_us=300 * SECOND_US)
+    scenario.command(DefineQueue(queue="par", spec=keeps))
+    scenario.hosts("h1 slots=4", "h2 slots=4")
+    limit(scenario, "some", users="each all", slots=slots)
+    scenario.jobs("A tasks=2")
+    scenario.session()
+    scenario.jobs("BIG tasks=4 queue=par hosts=h1", "J tasks=3")
+    decisions = scenario.session()
+
+    assert [True, True] == ["BIG gathers h1*2 till 301: unknown" in decisions, decided in decisions]
+    folded = Core()
+    for stamped in scenario.log:
+        folded.apply(stamped)
+    assert scenario.state.limits.in_use() == folded.state.limits.in_use()
+
+
+def test_a_promise_that_moves_is_no_giving_up() -> None:
+    """
+    Only who has kept something gives it back, and lets others have their turn.
+    """
+    scenario = Scenario(some_settings(picker="conservative"))
+    scenario.hosts("h1 slots=4")
+    scenario.submit("A", tasks_min=4, tasks_max=4, run_limit_us=100 * SECOND_US)
+    scenario.session()
+    scenario.start("A")
+    scenario.jobs("BIG tasks=4")
+    scenario.session()
+    first = scenario.job("BIG").promise
+    change(scenario, "A", run_limit_us=200 * SECOND_US)
+    scenario.session()
+
+    assert first is not None
+    assert scenario.job("BIG").promise not in (None, first)
+    assert {} == scenario.state.gave_up

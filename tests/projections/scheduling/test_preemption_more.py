@@ -137,8 +137,14 @@ def test_a_limit_of_jobs_on_a_host_does_not_block_preemption(high_and_low: Scena
         (Preemption(), ["C"]),
         (Preemption(no_interval_us=15 * SECOND_US), ["B"]),
         (Preemption(no_interval_us=999 * SECOND_US), []),
+        (Preemption(no_interval_us=10 * SECOND_US), ["C"]),
+        (Preemption(no_interval_us=10 * SECOND_US + 1), ["B"]),
         (Preemption(no_run_us=15 * SECOND_US), ["C"]),
+        (Preemption(no_run_us=10 * SECOND_US), []),
+        (Preemption(no_run_us=10 * SECOND_US + 1), ["C"]),
         (Preemption(no_finish_us=3_595 * SECOND_US), ["B"]),
+        (Preemption(no_finish_us=3_590 * SECOND_US), ["B"]),
+        (Preemption(no_finish_us=3_590 * SECOND_US - 1), ["C"]),
         (Preemption(times_max=0), []),
         (Preemption(delay_us=SECOND_US), []),
     ],
@@ -159,6 +165,31 @@ def test_protection(settings: Preemption, victim: list[str], *, plain: bool) -> 
     scenario.jobs("J queue=hi")
 
     assert victim == stops(scenario)
+
+
+@pytest.mark.parametrize(("starts", "victim"), [((), "A"), (("A", "B"), "B")])
+@pytest.mark.parametrize("plain", [False, True])
+def test_of_equal_jobs_the_one_that_started_last_is_stopped(
+    starts: tuple[str, ...], victim: str, *, plain: bool
+) -> None:
+    """
+    Least work is lost. It is the start that its worker has told that counts, else the dispatch, and
+    not which was submitted first.
+    """
+    scenario = Scenario(some_settings(), plain=plain)
+    queues(scenario, "hi 90 >all", "lo 10 <all")
+    scenario.hosts("h1 slots=2")
+    scenario.submit("A", queue="lo", begin_us=scenario.now_us + 5 * SECOND_US)
+    scenario.submit("B", queue="lo")
+    assert "B dispatched: h1*1" in scenario.session()
+    scenario.pass_time(5)
+    assert "A dispatched: h1*1" in scenario.session()
+    for name in starts:
+        scenario.pass_time(1)
+        scenario.start(name)
+    scenario.jobs("J queue=hi")
+
+    assert [victim] == stops(scenario)
 
 
 @pytest.mark.parametrize(("times_max", "victims"), [(1, []), (2, ["A"]), (None, ["A"])])

@@ -349,3 +349,33 @@ def test_a_promise_that_moves_is_no_giving_up() -> None:
     assert first is not None
     assert scenario.job("BIG").promise not in (None, first)
     assert {} == scenario.state.gave_up
+
+
+@pytest.mark.parametrize(("queue", "run_s"), [("normal", 10), ("bf", None), ("bf", 101)])
+def test_nothing_is_lent_to_a_job_that_may_not_end_in_time(
+    scenario: Scenario, queue: str, run_s: int | None
+) -> None:
+    """
+    Its queue must let it, and its run limit tell when it ends.
+    """
+    scenario.jobs("BIG tasks=4 queue=par")
+    scenario.submit("J", queue=queue, run_limit_us=run_s and run_s * SECOND_US)
+
+    assert "J pended: slots short on h1" in scenario.session()
+
+
+def test_nothing_is_lent_by_a_job_whose_start_nobody_knows() -> None:
+    """
+    What runs on its hosts may end at any moment.
+    """
+    scenario = Scenario()
+    keeps = QueueSpec(priority=50, slot_reserve_us=300 * SECOND_US)
+    scenario.command(DefineQueue(queue="par", spec=keeps))
+    scenario.command(DefineQueue(queue="bf", spec=QueueSpec(priority=40, is_backfill=True)))
+    scenario.hosts("h1 slots=4")
+    scenario.jobs("A tasks=2")
+    scenario.session()
+    scenario.jobs("BIG tasks=4 queue=par")
+    scenario.submit("J", queue="bf", run_limit_us=SECOND_US)
+
+    assert "J pended: slots short on h1" in scenario.session()

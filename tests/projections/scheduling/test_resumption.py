@@ -1,0 +1,113 @@
+"""
+Which victims of preemption go on, and when: the longest running first, as soon as all that it gave
+back is free and held for nobody.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.preemption import Preemption
+from tests.builders import SECOND_US, some_settings
+from tests.projections.scheduling.preempting import queues, running, stops
+from tests.scenario import Scenario
+
+
+def two_victims(*hosts: str, plain: bool) -> Scenario:
+    """
+    Return a cluster where A and B of the low queue run, B since earlier though it came later.
+    """
+    scenario = Scenario(some_settings(), plain=plain)
+    queues(scenario, "hi 90 >all", "lo 10 <all")
+    scenario.hosts(*hosts)
+    scenario.submit("A", queue="lo", begin_us=scenario.now_us + 5 * SECOND_US)
+    scenario.submit("B", queue="lo")
+    scenario.session()
+    scenario.start("B")
+    scenario.pass_time(5)
+    scenario.session()
+    scenario.start("A")
+    assert {"A": "RUN", "B": "RUN"} == scenario.states()
+    return scenario
+
+
+def resumed_in(decisions: list[str]) -> list[str]:
+    return [words.split()[0] for words in decisions if "resume ordered" in words]
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_the_victim_that_started_first_goes_on_first(*, plain: bool) -> None:
+    """
+    Where there is room for one of them; it needn't be the one that was submitted first.
+    """
+    scenario = two_victims("h1 slots=2", plain=plain)
+    scenario.jobs("J tasks=2 queue=hi")
+    assert ["A", "B"] == sorted(stops(scenario))
+    scenario.suspended("A", "B")
+    scenario.session()
+    scenario.start("J")
+    scenario.jobs("K queue=hi")
+    scenario.finish("J")
+
+    assert ["B"] == resumed_in(scenario.session())
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_victim_whose_host_is_taken_holds_up_none_on_another(*, plain: bool) -> None:
+    """
+    Only of its own hosts others take nothing before it.
+    """
+    scenario = two_victims("h1 slots=1", "h2 slots=1", plain=plain)
+    scenario.jobs("J queue=hi", "K queue=hi")
+    assert ["A", "B"] == sorted(stops(scenario))
+    scenario.suspended("A", "B")
+    scenario.session()
+    scenario.start("J", "K")
+    before_a = next(
+        name for name in ("J", "K") if scenario.job(name).allocation == scenario.job("A").allocation
+    )
+    scenario.finish(before_a)
+
+    assert ["A"] == resumed_in(scenario.session())
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_no_victim_goes_on_where_hosts_are_held_for_a_preemptor(*, plain: bool) -> None:
+    """
+    Half of what that one needs is free already, the other half is about to be.
+    """
+    scenario = two_victims("h1 slots=2", plain=plain)
+    scenario.jobs("J queue=hi")
+    (first,) = stops(scenario)
+    scenario.suspended(first)
+    scenario.session()
+    scenario.start("J")
+    scenario.finish("J")
+    scenario.jobs("K tasks=2 queue=hi")
+    decisions = scenario.session()
+
+    assert [] == resumed_in(decisions)
+    assert any("stop ordered" in words for words in decisions)
+
+
+@pytest.mark.parametrize(("beside_mb", "resumed"), [(0, ["A"]), (1, [])])
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_victim_goes_on_when_all_that_it_gave_back_is_free(
+    beside_mb: int, resumed: list[str], *, plain: bool
+) -> None:
+    """
+    To the last megabyte.
+    """
+    settings = some_settings(preemption=Preemption(resources=("mem",)))
+    scenario = Scenario(settings, plain=plain)
+    queues(scenario, "hi 90 >all", "lo 10 <all")
+    scenario.hosts("h1 slots=4 mem_mb=100")
+    running(scenario, "A queue=lo mem_mb=100")
+    scenario.jobs("J queue=hi mem_mb=60", f"K queue=hi mem_mb={beside_mb}")
+    assert ["A"] == stops(scenario)
+    scenario.suspended("A")
+    scenario.session()
+    assert {"A": "SSUSP", "J": "RUN", "K": "RUN"} == scenario.states()
+    scenario.finish("J")
+
+    assert resumed == resumed_in(scenario.session())

@@ -71,3 +71,15 @@ def test_what_is_advised_can_be_pasted_whatever_the_directory_is_called(tmp_path
     assert 3 == main.run(["jobs", "--dir", str(place)])
     told = capfd.readouterr().err.partition("Start it: xce up --dir ")[2].partition("; or")[0]
     assert f"{place}\n" == subprocess.check_output(["/bin/sh", "-c", f"echo {told}"], text=True)
+
+
+def test_a_worker_of_no_cluster_is_refused(tmp_path, capfd):
+    """
+    It would make the mistyped directory, and wait there for a scheduler for ever.
+    """
+    nowhere = tmp_path / "nowhere"
+
+    assert 1 == main.run(["worker", "--dir", str(nowhere), "--name", "alpha"])
+
+    assert f"xce up --dir {nowhere} makes one." in capfd.readouterr().err
+    assert not nowhere.exists()

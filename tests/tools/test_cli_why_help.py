@@ -184,3 +184,37 @@ def test_never_is_told_from_not_now(life, ask, tmp_path):
     assert "all hosts together" not in ask(directory, life.ids["low"])
     huge, low = (told(ask, directory, life.ids[name]) for name in ("huge", "low"))
     assert ("never", "later") == (huge["satisfiable"], low["satisfiable"])
+
+
+def test_one_shortage_is_said_once(ask, tmp_path):
+    """
+    The second line has the amounts; the reason stands above it.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=1", "h2 slots=1")
+    scenario.jobs("A tasks=2", "B")
+    scenario.session()
+    scenario.start("A")
+
+    shown = ask(written(scenario, tmp_path), scenario.ids["B"])
+
+    assert 1 == shown.count("not enough slots")
+    assert "\n             1 slot asked for there at least, 0 free on h1, which has most" in shown
+
+
+def test_those_taken_before_it_fit_beside_each_other(ask, tmp_path):
+    """
+    Of ten rows of eight columns nobody reads the moments to the microsecond.
+    """
+    scenario = Scenario()
+    scenario.hosts("h1 slots=1")
+    scenario.jobs("A", "B", "C")
+    scenario.session()
+    scenario.start("A")
+
+    shown = ask(written(scenario, tmp_path), scenario.ids["C"], "--ahead")
+
+    (row,) = [line for line in shown.splitlines() if line.startswith("    1  ")]
+    assert len(row) <= 90
+    assert "1970-01-01T" in row
+    assert "." not in row

@@ -114,6 +114,10 @@ def worker(directory: Path, name: str | None, slots: int | None) -> int:
     from domain.ids import check_name
     from tools.agent.agent import run_agent
 
+    if not directory.is_dir():
+        # It would wait there for a scheduler for ever, in a directory that it makes itself.
+        hint = f"{as_typed('xce', 'up', '--dir', directory)} makes one."
+        raise NotFound("dir", "must be the directory of a cluster", str(directory), hint)
     chosen = check_name("--name", name or socket.gethostname())
     note(f"xce: worker {chosen} of the cluster in {directory}; Ctrl-C ends it, its jobs go on.")
     return run_agent(directory, chosen, slots)

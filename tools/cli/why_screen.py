@@ -4,10 +4,20 @@ The screen of xce why: verdict, main reason with amounts, place in the order, wh
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from domain.amounts import SLOTS
-from tools.cli.output import counted, say, say_hanging, show_amount, show_duration, table
+from tools.cli.output import (
+    US,
+    counted,
+    say,
+    say_hanging,
+    show_amount,
+    show_duration,
+    show_recent,
+    table,
+)
 from tools.cli.why_help import HELPS_SHOWN
 from tools.cli.why_live import promise_lines
 from tools.cli.why_slots import OF_SPAN
@@ -90,7 +100,7 @@ def _show_reasons(moment: Moment) -> None:
         # What the parts of a job were tried with says nothing of slots that is of use.
         is_told = shortage.code in ("HOST_SLOTS", OF_SPAN) and slots is not None
         if shortage.words() != moment.summary and not is_told:
-            _say(f"             {shortage.words()}")
+            _say(f"             {shortage.words().removeprefix(f'{moment.summary}; ')}")
     if slots is not None:
         _say(f"             {_slots_words(slots)}")
     for host, resource, milli in moment.freer_by_now():
@@ -233,18 +243,17 @@ def show_ahead(ahead: list[Waiting]) -> None:
     """
     Show which jobs are taken before it.
     """
-    from projections.audit.times import moment as shown
-
     if not ahead:
         say("No waiting job is taken before it.")
         return
     say(f"{counted(len(ahead), 'job')} taken before it:")
+    now_us = int(time.time() * US)
     table(
         "PLACE JOB USER QUEUE QUEUE_PRIORITY PRIORITY TASKS REQUEST SINCE".split(),
         [
             (
                 place, one.job_id, one.user, one.queue, one.queue_priority, one.job_priority,
-                one.tasks_min, one.resreq, shown(one.queue_us),
+                one.tasks_min, one.resreq, show_recent(one.queue_us, now_us),
             )
             for place, one in enumerate(ahead[:ROWS_SHOWN], 1)
         ],

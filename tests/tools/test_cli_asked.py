@@ -192,6 +192,10 @@ def test_what_a_profile_or_queue_sets_is_told_with_what_was_asked(live):
     assert 0 == live.run("define", "profile", "long", "run_limit_us=3h").returncode
     untyped = live.run("submit", "-q", "wrong", "--app", "long", "--", "true").stderr
     assert untyped.startswith("xce: run limit: must be at most the queue's 1h"), untyped
+    assert 0 == live.run("define", "limit", "small", "users=each all", "mem=1GB").returncode
+    much = live.run("submit", "-R", "rusage[mem=2GB]", "--", "true").stderr
+    assert much.startswith("xce: -R: is more than limit small ever allows of mem"), much
+    live.run("remove", "limit", "small")
     live.run("kill", job_id)
 
 

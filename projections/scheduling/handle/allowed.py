@@ -22,6 +22,8 @@ UNNAMED = "Where projects are defined each job counts for one: name it, or have 
 
 MEMBERS_SHOWN = 8
 
+COUNTED = {"jobs": "jobs", "slots": "tasks", "tasks": "tasks"}
+
 FIELDS = {
     ReasonCode.QUE_NO_RIGHT: ("queue", "doesn't take jobs of this user"),
     ReasonCode.PROJECT_NO_RIGHT: ("project", "must be one whose member the user is"),
@@ -102,7 +104,8 @@ def _check_limits(state: State, trial: JobRecord) -> None:
 
 
 def _over(reason: PendReason) -> Refused:
-    field = "tasks" if reason.resource in ("slots", "tasks") else reason.resource
+    # Whatever isn't counted by tasks or jobs is reserved by a requirement.
+    field = COUNTED.get(reason.resource, "resreq")
     # What isn't a limit by itself says of what it is one: "queue night".
     limit = reason.detail if " " in reason.detail else f"limit {reason.detail}"
     rule = f"is more than {limit} ever allows of {reason.resource}"

@@ -429,7 +429,7 @@ def test_memory_that_a_limit_never_allows_is_told_with_its_unit(scenario: Scenar
     with pytest.raises(Refused) as refused:
         scenario.submit("A", resreq=("rusage[mem=2000]",))
 
-    assert ("mem", "2000MB") == (refused.value.field, refused.value.value)
+    assert ("resreq", "2000MB") == (refused.value.field, refused.value.value)
 
 
 def test_a_limit_of_nothing_is_a_brake_and_refuses_nobody(scenario: Scenario) -> None:

@@ -19,7 +19,7 @@ from domain.queues import QueueSpec
 from domain.resources import BUILT_IN_ONLY, Catalogue
 from domain.resreq.merge import Mark, QueueResreq, effective_requirement
 from domain.resreq.syntax import EMPTY, Requirement
-from domain.resreq.tasks import TaskRange, task_range
+from domain.resreq.tasks import TaskRange, kept_counts, task_range
 from domain.units import show_by_name
 
 T = TypeVar("T")
@@ -282,6 +282,24 @@ def check_tasks_within(effective: JobSpec, queue: QueueSpec) -> None:
         if asked.most < least or (most is not None and asked.least > most):
             shown = f"at least {least}" if most is None else f"{least} to {most}"
             raise Refused("tasks", f"must be within the queue's range, {shown}", str(asked))
+
+
+def task_ranges(effective: JobSpec) -> tuple[TaskRange, ...]:
+    """
+    Return how many tasks a job may have, a range for each of its alternatives.
+
+    Args:
+        effective: The job with its profile's and queue's values filled in.
+    """
+    requirement, said = effective.requirement, TaskRange(effective.tasks_min, effective.tasks_max)
+    if requirement is None or requirement.is_simple:
+        return (said,)
+    asked = said if names_tasks(effective) else None
+    found = [kept_counts(compound, asked) for compound in requirement.compounds]
+    return tuple(
+        TaskRange(sum(each.least for each in counts), sum(each.most for each in counts))
+        for counts in found
+    )
 
 
 def check_ceilings(

@@ -5,8 +5,8 @@ Start jobs on hosts that an operator named, past all policy: a part of the obvio
 
 from __future__ import annotations
 
-from tests.model import Ask, Job, Model, Reason
-from tests.model_place import Sight, granted
+from tests.model import Ask, Branch, Job, Model, Need, Reason
+from tests.model_place import Sight, granted, open_branches
 
 
 def may_not_be_wished(model: Model, job: Job, wish: dict[str, int]) -> bool:
@@ -22,9 +22,17 @@ def may_not_be_wished(model: Model, job: Job, wish: dict[str, int]) -> bool:
 
 def is_in_range(ask: Ask, tasks: int) -> bool:
     """
-    Say whether a job can have so many tasks.
+    Say whether a job can have so many tasks, in any of its alternatives.
     """
-    return ask.tasks_min <= tasks <= ask.tasks_max
+    return any(is_for(branch, tasks) for branch in ask.alternatives())
+
+
+def is_for(branch: Branch, tasks: int) -> bool:
+    """
+    Say whether an alternative is for so many tasks.
+    """
+    least = sum(part.tasks_min for part in branch.parts)
+    return least <= tasks <= sum(part.tasks_max for part in branch.parts)
 
 
 def end_wish(model: Model, job: Job) -> None:
@@ -42,27 +50,54 @@ def start_wished(model: Model) -> None:
     for job in model.jobs.values():
         if job.state != "PEND" or not job.wish:
             continue
+        every = model.wanted(job).alternatives()
+        opened = [branch for branch in every if branch in open_branches(model, job)]
         # What is held for others is there: to keep it from others is policy.
-        reasons = _missing(model, job, Sight(model, job, sees_holds=False))
-        if reasons:
-            job.reasons = frozenset(reasons)
-            job.is_never = bool(_missing(model, job, Sight(model, job, is_empty=True)))
-        else:
+        needs, reasons = _fitting(model, job, opened, Sight(model, job, sees_holds=False))
+        barred = {(why, "", "", name) for name in job.wish if (why := _barred(model, name))}
+        if needs is not None and not barred:
             job.is_forced = True
-            model.start(job, granted(model.wanted(job).needs, model, job.wish))
+            model.start(job, granted(needs, model, job.wish))
+            continue
+        if not reasons:
+            reasons = {(f"ALTERNATIVE_WAITS@{_first_for(job, every)}.0", "", "", "")}
+        job.reasons = frozenset(barred or reasons)
+        job.is_never = _fitting(model, job, every, Sight(model, job, is_empty=True))[0] is None
 
 
-def _missing(model: Model, job: Job, sight: Sight) -> set[Reason]:
+def _first_for(job: Job, every: list[Branch]) -> int:
+    tasks = sum(job.wish.values())
+    return next(number for number, each in enumerate(every, 1) if is_for(each, tasks))
+
+
+def _fitting(
+    model: Model, job: Job, branches: list[Branch], sight: Sight
+) -> tuple[dict[str, Need] | None, set[Reason]]:
     """
-    Return the facts that keep a job from its hosts: who can't have it there at all, else what all
-    hosts share, else what each of them lacks.
+    Return what the first alternative needs that is for so many tasks and can be had; or None, and
+    what each of them lacks.
     """
-    needs, found = model.wanted(job).needs, set[Reason]()
+    every, found = model.wanted(job).alternatives(), set[Reason]()
+    for number, branch in enumerate(branches, 1):
+        if len(every) > 1 and not is_for(branch, sum(job.wish.values())):
+            continue
+        needs = branch.parts[0].needs
+        missing = _missing(model, job, needs, sight)
+        if not missing:
+            return needs, set()
+        mark = f"@{number}.0" if len(branches) > 1 else ""
+        found |= {(code + mark, *rest) for code, *rest in missing}  # type: ignore[misc]
+    return None, found
+
+
+def _missing(
+    model: Model, job: Job, needs: dict[str, Need], sight: Sight
+) -> set[Reason]:
+    """
+    Return the facts that keep a job from its hosts: what all hosts share, else what each of them
+    lacks.
+    """
     got = granted(needs, model, job.wish)
-    if not sight.is_empty:
-        found = {(why, "", "", name) for name in job.wish if (why := _barred(model, name))}
-    if found:
-        return found
     # An exclusive job matches no host where others are, which is told with what is short.
     alone = [name for name in job.wish if sight.is_empty or not _has_company(model, job, name)]
     found = {("HOST_NONEXCLUSIVE", "", "", name) for name in job.wish if name not in alone}

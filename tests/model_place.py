@@ -511,7 +511,7 @@ def _place_part(job: Job, part: Part, sight: Sight) -> tuple[Grant | None, set[R
             reasons.add((bound.code(part.tasks_min), bound.resource, bound.name, ""))
     if any(not host for _, _, _, host in reasons):
         return None, reasons
-    for tasks in range(part.tasks_max, part.tasks_min - 1, -1):
+    for tasks in _counts(part):
         short: set[Reason] = set()
         for alike in _alike(part, hosts):
             got = _place_count(job, part, sight, alike, tasks, short)
@@ -520,6 +520,16 @@ def _place_part(job: Job, part: Part, sight: Sight) -> tuple[Grant | None, set[R
     if hosts and not short:
         short = {("JOB_SPREAD_TASK", "", "", "")}
     return None, reasons | short
+
+
+def _counts(part: Part) -> list[int]:
+    """
+    Return the counts of tasks to try, the greatest first: whole blocks where a range holds some.
+    """
+    counts = list(range(part.tasks_max, part.tasks_min - 1, -1))
+    if part.span != "block" or len(counts) == 1:
+        return counts
+    return [count for count in counts if count % part.ptile == 0] or counts
 
 
 def _order(part: Part, host: Host, sight: Sight) -> list[int]:
@@ -596,10 +606,10 @@ def _place_count(
     joint = _joint(part, sight)
     for name in names:
         most = {}
-        if joint or name == "fill":
+        if joint or name in ("fill", *PINNED):
             most = {host.name: _most(job, part, sight, host, tasks) for host in hosts}
         for plan in _plans(name, job, part, sight, hosts, tasks, most):
-            claims = _claim(job, part, sight, hosts, plan, short)
+            claims = _claim(job, part, sight, hosts, plan, short, tasks)
             beyond = None if claims is None else _beyond(part, sight, claims)
             if beyond is not None:
                 short.add(beyond)
@@ -608,7 +618,7 @@ def _place_count(
         for each in joint:
             most = _dealt(part, most, each)
         for plan in _plans(name, job, part, sight, hosts, tasks, most) if joint else ():
-            claims = _claim(job, part, sight, hosts, plan, set(), is_dealt=True)
+            claims = _claim(job, part, sight, hosts, plan, set(), tasks, is_dealt=True)
             if claims is not None:
                 return granted(part.needs, sight.model, claims)
     return None
@@ -681,6 +691,11 @@ def _dealt(part: Part, most: dict[str, int], joint: Joint) -> dict[str, int]:
     return found
 
 
+PINNED = ("block", "stripe")
+Plan = list[tuple[int, str]]
+"""The tasks of each bucket, and its host where the plan is cut for one, else ""."""
+
+
 def _plans(
     name: str,
     job: Job,
@@ -689,11 +704,27 @@ def _plans(
     hosts: list[Host],
     tasks: int,
     most: dict[str, int],
-) -> Iterator[list[int]]:
+) -> Iterator[Plan]:
     """
     Yield partitions of the tasks, each largest first; ``fill`` takes hosts in order, each as full
     as it goes, of which ``most`` says how many tasks that is.
     """
+    if name in PINNED:
+        yield _pinned(name, job, part, sight, hosts, tasks, most)
+        return
+    for sizes in _partitions(name, job, part, sight, hosts, tasks, most):
+        yield [(size, "") for size in sizes]
+
+
+def _partitions(
+    name: str,
+    job: Job,
+    part: Part,
+    sight: Sight,
+    hosts: list[Host],
+    tasks: int,
+    most: dict[str, int],
+) -> Iterator[list[int]]:
     if name in ("seqjob", "hosts"):
         yield [tasks]
     elif name == "ptile":
@@ -714,6 +745,72 @@ def _plans(
         yield plan if left == 0 else [tasks]
 
 
+def _pinned(
+    name: str,
+    job: Job,
+    part: Part,
+    sight: Sight,
+    hosts: list[Host],
+    tasks: int,
+    most: dict[str, int],
+) -> Plan:
+    """
+    Return a plan for certain hosts, one that may lead in front; one that no hosts can satisfy where
+    they don't suffice, so that each is named that can't hold a block, or a task.
+    """
+    may_lead = _leaders(job, sight, hosts)
+    orders = [[lead, *(each for each in hosts if each is not lead)] for lead in may_lead]
+    for order in [hosts] if may_lead is hosts else orders:
+        room = {host.name: most[host.name] for host in order}
+        found = (_blocks if name == "block" else _stripes)(room, part.ptile, tasks)
+        if found and (may_lead is hosts or found[0][1] == order[0].name):
+            return found
+    tile = min(part.ptile, tasks) if name == "block" else 1
+    return [(tile, "")] * (len(hosts) + 1)
+
+
+def _blocks(room: dict[str, int], size: int, tasks: int) -> Plan:
+    """
+    Pack as many whole blocks as fit on each host in order; what is left over lies beside the last
+    block, else on the first host without one. [] when they don't fit.
+    """
+    left, found = tasks // size, {}
+    for host, most in room.items():
+        if min(left, most // size):
+            found[host] = min(left, most // size) * size
+            left -= min(left, most // size)
+    rest = tasks % size
+    if left:
+        return []
+    if rest:
+        last = list(found)[-1:]
+        beside = [host for host in last if room[host] >= found[host] + rest]
+        others = [host for host, most in room.items() if host not in found and most >= rest]
+        if not [*beside, *others]:
+            return []
+        where = [*beside, *others][0]
+        found[where] = found.get(where, 0) + rest
+    return [(n, host) for host, n in found.items()]
+
+
+def _stripes(room: dict[str, int], most_each: int, tasks: int) -> Plan:
+    """
+    Deal tasks to hosts, one to each before any has two; or host by host, so many on each at most.
+    [] when they don't fit.
+    """
+    found = dict.fromkeys(room, 0)
+    for _ in range(tasks):
+        if most_each:
+            open_ = [host for host in room if found[host] < min(room[host], most_each)]
+        else:
+            open_ = [host for host in room if found[host] < room[host]]
+            open_.sort(key=lambda host: found[host])
+        if not open_:
+            return []
+        found[open_[0]] += 1
+    return [(n, host) for host, n in found.items() if n]
+
+
 def _leaders(job: Job, sight: Sight, hosts: list[Host]) -> list[Host]:
     """
     Return the hosts that may be a part's first.
@@ -728,8 +825,9 @@ def _claim(
     part: Part,
     sight: Sight,
     hosts: list[Host],
-    plan: list[int],
+    plan: Plan,
     short: set[Reason],
+    tasks: int,
     *,
     is_dealt: bool = False,
 ) -> dict[str, int] | None:
@@ -740,18 +838,18 @@ def _claim(
     hosts_max = sight.model.queues[job.queue].hosts_max
     if hosts_max is not None and len(plan) > hosts_max:
         return None
-    if not _within(part, sight, sum(plan), len(plan)):
+    if not _within(part, sight, tasks, len(plan)):
         return None
     claims: dict[str, int] = {}
-    for tasks in plan:
+    for size, pin in plan:
         for host in hosts if claims else _leaders(job, sight, hosts):
-            if host.name in claims:
+            if host.name in claims or pin not in ("", host.name):
                 continue
-            missing = _shortages(job, part, sight, host, tasks)
+            missing = _shortages(job, part, sight, host, size)
             if missing:
                 short |= missing
-            elif not is_dealt or _beyond(part, sight, {**claims, host.name: tasks}) is None:
-                claims[host.name] = tasks
+            elif not is_dealt or _beyond(part, sight, {**claims, host.name: size}) is None:
+                claims[host.name] = size
                 break
         else:
             return None
@@ -782,7 +880,8 @@ def _shortages(job: Job, part: Part, sight: Sight, host: Host, tasks: int) -> se
     """
     model, found = sight.model, set[Reason]()
     if tasks > sight.slots(host):
-        found.add(("JOB_NO_SPAN" if part.span else "HOST_SLOTS", "slots", "", host.name))
+        is_tiled = part.span and (part.span, part.ptile) != ("stripe", 0)
+        found.add(("JOB_NO_SPAN" if is_tiled else "HOST_SLOTS", "slots", "", host.name))
     for resource, need in part.needs.items():
         if resource not in model.shared and need.of(tasks, 1) > sight.amount(host, resource):
             found.add(("HOST_JOB_RUSAGE", resource, "", host.name))

@@ -21,6 +21,7 @@ from domain.reasons import PendReason, ReasonCode
 from projections.scheduling.capacity import Column
 from projections.scheduling.placement.failures import failed_outcome
 from projections.scheduling.placement.ground import Ground
+from projections.scheduling.placement.levels import waits_to_open
 from projections.scheduling.placement.runner import Pending, Placed, PlacementRunner
 from projections.scheduling.placement.shortages import identity_of, spans_of
 from projections.scheduling.records import JobRecord
@@ -50,7 +51,8 @@ def place_forced(
     request = _freed(state.request_of(job), job)
     try:
         outcome = runner.place_on(ground, request, CHAIN)
-        if isinstance(outcome, Placed) or len(job.forced_on) == 1:
+        is_one = len(job.forced_on) == len(state.request_of(job).branches) == 1
+        if isinstance(outcome, Placed) or is_one:
             return outcome
         return _told_by_host(state, runner, job, request, outcome)
     except InvariantBroken:
@@ -68,7 +70,10 @@ def _told_by_host(
     """
     several, found = len(request.branches) > 1, list[PendReason]()
     told = [each for each in outcome.reasons() if each.code is not ReasonCode.HOST_SLOTS]
+    every, wanted = state.request_of(job).branches, sum(each.tasks for each in job.forced_on)
     for number, branch in enumerate(request.branches, 1):
+        if len(every) > 1 and not _is_for(every[number - 1], wanted):
+            continue
         own = [each for each in told if not several or each.alternative == number]
         is_whole = any(not each.hosts for each in own)
         if is_whole or len(branch.parts) > 1 or len(branch.parts[0].usages) > 1:
@@ -78,6 +83,9 @@ def _told_by_host(
         for reason in _lacking(state, runner, job, alone):
             mark = {"alternative": number} if several else {}
             found.append(reason.model_copy(update=mark))
+    for number, branch in enumerate(every[len(request.branches) :], len(request.branches) + 1):
+        if not found and _is_for(branch, wanted):
+            found.append(waits_to_open(branch, number))
     # Whether it is for ever depends on what hosts there are.
     return Pending((state.capacity.status, identity_of(found)), lambda: tuple(found))
 
@@ -161,8 +169,10 @@ def _freed(request: Request, job: JobRecord) -> Request:
     operator may pass over.
     """
     tasks = sum(each.tasks for each in job.forced_on)
+    several = len(request.branches) > 1
     branches = tuple(
-        _freed_branch(branch, tasks) for branch in request.branches[: request.open_branches]
+        _freed_branch(branch, tasks, has_others=several)
+        for branch in request.branches[: request.open_branches]
     )
     wishes = range(len(job.forced_on), 0, -1)
     return replace(
@@ -182,11 +192,22 @@ def _freed(request: Request, job: JobRecord) -> Request:
     )
 
 
-def _freed_branch(branch: Branch, tasks: int) -> Branch:
+def _freed_branch(branch: Branch, tasks: int, *, has_others: bool) -> Branch:
     parts = tuple(map(_freed_part, branch.parts))
-    if len(parts) == 1:
+    if has_others and not _is_for(branch, tasks):
+        # The hosts named have no room for it.
+        parts = (replace(parts[0], tasks_min=tasks + 1, tasks_max=tasks + 1), *parts[1:])
+    elif len(parts) == 1:
         parts = (replace(parts[0], tasks_min=tasks, tasks_max=tasks),)
     return replace(branch, parts=parts, same=())
+
+
+def _is_for(branch: Branch, tasks: int) -> bool:
+    """
+    Say whether an alternative is for so many tasks.
+    """
+    least = sum(part.tasks_min for part in branch.parts)
+    return least <= tasks <= sum(part.tasks_max for part in branch.parts)
 
 
 def _freed_part(part: Part) -> Part:

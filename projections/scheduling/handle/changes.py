@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from domain.commands.jobs import ModifyJob, MoveJob, SwitchJob
+from domain.effective import task_ranges
 from domain.errors import Refused
 from domain.events.jobs import Beside, JobModified, JobMoved, JobSwitched
 from domain.job_states import ENDED, LIVE, JobState
@@ -187,9 +188,8 @@ def _is_met_by(state: State, job: JobRecord, new: JobSpec) -> bool:
     """
     Say whether a job of this content may have the tasks that an operator wants it to have.
     """
-    spec = state.values_for(new)
     tasks = sum(each.tasks for each in job.forced_on)
-    return spec.tasks_min <= tasks <= spec.tasks_max
+    return any(each.least <= tasks <= each.most for each in task_ranges(state.values_for(new)))
 
 
 def _changeable(state: State, job: JobRecord, new: JobSpec) -> frozenset[str]:

@@ -17,6 +17,7 @@ from domain.commands.jobs import (
     StopJob,
     SubmitJob,
 )
+from domain.effective import task_ranges
 from domain.errors import Conflict, Refused
 from domain.event import sure_of_all
 from domain.events.jobs import (
@@ -193,16 +194,19 @@ def _with_tasks(command: RunJob, spec: JobSpec) -> tuple[HostTasks, ...]:
     """
     open_ones = [each for each in command.hosts if each.tasks is None]
     said = sum(each.tasks or 0 for each in command.hosts)
-    rest = max(1, spec.tasks_min - said) if len(open_ones) == 1 else 1
+    ranges = task_ranges(spec)
+    rest = max(1, ranges[0].least - said) if len(open_ones) == 1 else 1
     hosts = tuple(
         HostTasks(host=each.host, tasks=rest if each.tasks is None else each.tasks)
         for each in command.hosts
     )
     tasks = sum(each.tasks for each in hosts)
-    if not spec.tasks_min <= tasks <= spec.tasks_max:
-        least, most = spec.tasks_min, spec.tasks_max
-        span = f"{least}" if least == most else f"{least} to {most}"
-        raise Refused("hosts", f"must get {span} tasks together", tasks)
+    if not any(each.least <= tasks <= each.most for each in ranges):
+        spans = dict.fromkeys(
+            f"{each.least}" if each.least == each.most else f"{each.least} to {each.most}"
+            for each in ranges
+        )
+        raise Refused("hosts", f"must get {' or '.join(spans)} tasks together", tasks)
     return hosts
 
 

@@ -90,9 +90,7 @@ class Levels:
         """
         for number, branch in enumerate(self._request.branches):
             if number >= self._request.open_branches:
-                detail = f"opens {show_lsf_duration(branch.delay_us)} after submission"
-                reason = PendReason(code=ReasonCode.ALTERNATIVE_WAITS, detail=detail)
-                self._notes.append((reason, number + 1, 0))
+                self._notes.append((waits_to_open(branch), number + 1, 0))
 
     def signature(self) -> tuple[object, ...]:
         """
@@ -193,3 +191,13 @@ class Levels:
         for number in range(first, len(branch.parts)):
             reason = PendReason(code=ReasonCode.MEMBER_NOT_TRIED)
             self._notes.append((reason, alternative, number + 1))
+
+
+def waits_to_open(branch: Branch, alternative: int = 0) -> PendReason:
+    """
+    Return that an alternative isn't open yet.
+    """
+    detail = f"opens {show_lsf_duration(branch.delay_us)} after submission"
+    return PendReason(
+        code=ReasonCode.ALTERNATIVE_WAITS, detail=detail, alternative=alternative
+    )

@@ -202,10 +202,7 @@ class PlacementRunner:
         fewest tasks that it may have.
         """
         least = [
-            replace(
-                branch,
-                parts=tuple(replace(part, tasks_max=part.tasks_min) for part in branch.parts),
-            )
+            replace(branch, parts=tuple(map(_with_fewest_tasks, branch.parts)))
             for branch in request.branches
         ]
         whole = replace(request, branches=tuple(least), open_branches=len(least))
@@ -374,6 +371,16 @@ class PlacementRunner:
             return tuple(placer.reasons())
 
         return Pending(known, reasons)
+
+
+def _with_fewest_tasks(part: Part) -> Part:
+    """
+    Return a primary for the fewest tasks that it may have; a span may leave some counts out.
+    """
+    fewest = part.tasks_min
+    if part.span is not None and part.tasks_max > 1:
+        fewest = planner_of(part.span).counts(part.tasks_min, part.tasks_max)[-1]
+    return replace(part, tasks_min=fewest, tasks_max=fewest)
 
 
 def first_found(

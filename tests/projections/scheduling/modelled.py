@@ -161,7 +161,8 @@ def _words_of(part: Part) -> str:
         ]
         words.append(f"rusage[{':'.join(amounts)}]")
     if part.span:
-        words.append("span[hosts=1]" if part.span == "hosts" else f"span[ptile={part.ptile}]")
+        count = 1 if part.span == "hosts" else part.ptile
+        words.append(f"span[{part.span}={count}]" if count else f"span[{part.span}]")
     if part.order:
         words.append(f"order[{':'.join(part.order)}]")
     if part.same:

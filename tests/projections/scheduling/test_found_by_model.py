@@ -8,7 +8,6 @@ import pytest
 
 from domain.commands import (
     DefineQueue,
-    DefineResource,
     DefineUser,
     MarkUnreachable,
     ModifyJob,
@@ -18,13 +17,12 @@ from domain.commands import (
     WorkerReport,
 )
 from domain.errors import Refused
-from domain.jobs import ExitRules, HostChoice
+from domain.jobs import ExitRules
 from domain.queues import QueueLimits
-from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
 from domain.users import UserSpec
 from projections.scheduling.core import Core
 from projections.scheduling.status import why_waiting
-from tests.builders import SECOND_US, some_settings
+from tests.builders import SECOND_US
 from tests.projections.scheduling.policies import limit
 from tests.projections.scheduling.preempting import queues, running, stops
 from tests.projections.scheduling.test_placement import shared
@@ -421,69 +419,3 @@ def test_a_victim_that_a_user_stopped_and_let_go_on_waits_for_its_preemptor(
     scenario.session()
 
     assert {"A": "SSUSP", "B": "RUN"} == scenario.states()
-
-
-def test_hosts_that_an_operator_named_are_short_of_what_they_lack_alone(scenario: Scenario) -> None:
-    """
-    Two tasks fit on h1: it isn't short of memory for all three, nor any of them of slots.
-    """
-    scenario.hosts("h1 mem_mb=250", "h2 mem_mb=150")
-    scenario.submit("X", resreq=("rusage[mem=100]",), hosts=(HostChoice(host="h2"),))
-    scenario.session()
-    scenario.submit("A", tasks_min=3, tasks_max=3, resreq=("rusage[mem=100/task]",))
-
-    scenario.run("A", "h1*2", "h2*1")
-
-    assert ["A pended: mem short on h2"] == scenario.session()
-    scenario.finish("X")
-    assert ["A dispatched: h1*2 h2*1"] == scenario.session()
-
-
-def test_another_total_is_looked_for_where_some_hosts_share_too_little(scenario: Scenario) -> None:
-    """
-    h1 and h2 could take two tasks each, but not together; h3 has licences of its own.
-    """
-    scenario.hosts("h1 slots=2", "h2 slots=2", "h3 slots=2")
-    totals = (
-        SharedTotal(total_milli=2_000, hosts=("h1", "h2")),
-        SharedTotal(total_milli=2_000, hosts=("h3",)),
-    )
-    lic = ResourceDescriptor(
-        name="lic", scope=ResourceScope.SHARED, totals=totals, is_consumable=True
-    )
-    scenario.command(DefineResource(descriptor=lic))
-    scenario.submit("A", tasks_min=4, tasks_max=4, resreq=("rusage[lic=1/task]",))
-
-    assert ["A dispatched: h1*2 h3*2"] == scenario.session()
-
-
-def test_what_hosts_have_together_is_taken_by_one_task_on_each(scenario: Scenario) -> None:
-    """
-    The limit of three hosts is dealt by what is claimed, not to the first of them alone, which
-    can't use it for one task a host.
-    """
-    scenario.hosts("h1 slots=2", "h2 slots=2", "h3 slots=2", "h4 slots=2")
-    limit(scenario, "few", hosts="h1 h2 h3", slots=2)
-    scenario.submit("A", tasks_min=3, tasks_max=3, resreq=("span[ptile=1]",))
-
-    assert ["A dispatched: h1*1 h2*1 h4*1"] == scenario.session()
-
-
-@pytest.mark.parametrize("plain", [False, True], ids=["fast", "plain"])
-def test_a_job_of_which_nobody_hears_uses_its_users_share(*, plain: bool) -> None:
-    """
-    It runs on as far as anybody knows: when it is heard of again all of that time counts.
-    """
-    scenario = Scenario(some_settings(picker="fairshare"), plain=plain)
-    scenario.hosts("h1 slots=1")
-    running(scenario, "A user=ann")
-    silent = MarkUnreachable(worker="h1", incarnation=1, silent_us=SECOND_US)
-    scenario.command(silent, actor="")
-    scenario.pass_time(100)
-    scenario.hosts("h2 slots=1")
-    running(scenario, "B user=bob")
-    scenario.pass_time(50)
-    scenario.jobs("C user=ann", "D user=bob")
-    scenario.hosts("h3 slots=1")
-
-    assert "D dispatched: h3*1" in scenario.session()

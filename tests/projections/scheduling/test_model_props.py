@@ -138,12 +138,13 @@ PARTS = st.builds(
     st.sampled_from([(), (), (), ("fast",)]),
     ORDERS,
 )
+DELAYS = st.sampled_from([(0, 0, 0), (0, 1, 1), (0, 2, 5), (0, 0, 5)])
 BRANCHES = st.builds(
     lambda parts, delays: [
         Branch(each, delay * 60 * SECOND_US) for each, delay in zip(parts, delays, strict=False)
     ],
     st.lists(st.lists(PARTS, min_size=1, max_size=2), min_size=1, max_size=3),
-    st.sampled_from([(0, 0, 0), (0, 1, 1), (0, 2, 5), (0, 0, 5)]),
+    DELAYS,
 )
 RULES = st.builds(
     Rules,
@@ -446,6 +447,22 @@ class Twice(RuleBasedStateMachine):
         self.submit_and_decide([replace(ask, needs=needs) for ask, needs in asks])
 
     @about("requests")
+    @rule(
+        asks=st.lists(ASKS, min_size=1, max_size=2),
+        size=st.sampled_from([(2, 3), (3, 3), (2, 4), (4, 5), (5, 5)]),
+        span=st.sampled_from([("block", 2), ("block", 3), ("stripe", 0), ("stripe", 2)]),
+        hosts=st.just({}) | SOME_HOSTS,
+    )
+    def submit_in_blocks(
+        self, asks: list[Ask], size: Any, span: tuple[str, int], hosts: dict[str, int]
+    ) -> None:
+        known = {name: wish for name, wish in hosts.items() if name in self.pair.model.hosts}
+        more = {"hosts": known, "firsts": tuple(known)[:1]}
+        sizes = {"tasks_min": size[0], "tasks_max": size[1]}
+        kinds = {"span": span[0], "ptile": span[1]}
+        self.submit_and_decide([replace(ask, **sizes, **kinds, **more) for ask in asks])
+
+    @about("requests")
     @rule(ask=ASKS, order=ORDERS, same=st.sampled_from(["rack", "rack", ""]))
     def submit_in_order(self, ask: Ask, order: tuple[str, ...], same: str) -> None:
         ask.order, ask.same = order, same
@@ -581,22 +598,35 @@ class Twice(RuleBasedStateMachine):
         Want a pending job on certain hosts.
         """
         names = list(self.pair.model.hosts)
-        jobs = [job for job in self.jobs("PEND") if not (job.ask.branches or job.is_unwanted)]
+        jobs = [
+            job
+            for job in self.jobs("PEND")
+            if not job.is_unwanted and all(len(each.parts) == 1 for each in job.ask.branches)
+        ]
         if jobs:
             names = names[others % len(names) :] + names[: others % len(names)]
             self.pair.wish(jobs[pick % len(jobs)], dict(zip(names, wishes, strict=False)))
 
     @about("forced")
-    @rule(ask=ASKS, pick=ANY)
-    def submit_and_wish(self, ask: Ask, pick: int) -> None:
+    @rule(ask=ASKS, pick=ANY, parts=st.lists(PARTS, max_size=3), delays=DELAYS)
+    def submit_and_wish(
+        self, ask: Ask, pick: int, parts: list[Part], delays: tuple[int, ...]
+    ) -> None:
         """
         Submit a job and want all of it on some host, then decide.
         """
+        if parts:
+            ask = replace(ask, tasks_min=1, tasks_max=1, needs={}, flags=(), span="", ptile=0)
+            ask.branches = [
+                Branch([part], delay * 60 * SECOND_US)
+                for part, delay in zip(parts, delays, strict=False)
+            ]
         before = set(self.pair.model.jobs)
         self.pair.submit(ask, is_held=False)
         for number in set(self.pair.model.jobs) - before:
             job = self.pair.model.jobs[number]
-            name, tasks = self.a_host(pick).name, self.pair.model.wanted(job).tasks_max
+            tasks = self.pair.model.wanted(job).alternatives()[-1].parts[0].tasks_max
+            name = self.a_host(pick).name
             self.pair.wish(job, {name: tasks})
         self.session()
 

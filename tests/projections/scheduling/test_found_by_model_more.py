@@ -1,0 +1,113 @@
+"""
+What the comparison with the obvious slow scheduler has found of operators' wishes, of what hosts
+have together, of spans and of shares, each in its smallest form.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.commands import DefineResource, MarkUnreachable
+from domain.errors import Refused
+from domain.jobs import HostChoice
+from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
+from tests.builders import SECOND_US, some_settings
+from tests.projections.scheduling.policies import limit
+from tests.projections.scheduling.preempting import running
+from tests.projections.scheduling.test_found_by_model import is_never
+from tests.scenario import Scenario
+
+
+def test_hosts_that_an_operator_named_are_short_of_what_they_lack_alone(scenario: Scenario) -> None:
+    """
+    Two tasks fit on h1: it isn't short of memory for all three, nor any of them of slots.
+    """
+    scenario.hosts("h1 mem_mb=250", "h2 mem_mb=150")
+    scenario.submit("X", resreq=("rusage[mem=100]",), hosts=(HostChoice(host="h2"),))
+    scenario.session()
+    scenario.submit("A", tasks_min=3, tasks_max=3, resreq=("rusage[mem=100/task]",))
+
+    scenario.run("A", "h1*2", "h2*1")
+
+    assert ["A pended: mem short on h2"] == scenario.session()
+    scenario.finish("X")
+    assert ["A dispatched: h1*2 h2*1"] == scenario.session()
+
+
+def test_another_total_is_looked_for_where_some_hosts_share_too_little(scenario: Scenario) -> None:
+    """
+    h1 and h2 could take two tasks each, but not together; h3 has licences of its own.
+    """
+    scenario.hosts("h1 slots=2", "h2 slots=2", "h3 slots=2")
+    totals = (
+        SharedTotal(total_milli=2_000, hosts=("h1", "h2")),
+        SharedTotal(total_milli=2_000, hosts=("h3",)),
+    )
+    lic = ResourceDescriptor(
+        name="lic", scope=ResourceScope.SHARED, totals=totals, is_consumable=True
+    )
+    scenario.command(DefineResource(descriptor=lic))
+    scenario.submit("A", tasks_min=4, tasks_max=4, resreq=("rusage[lic=1/task]",))
+
+    assert ["A dispatched: h1*2 h3*2"] == scenario.session()
+
+
+def test_what_hosts_have_together_is_taken_by_one_task_on_each(scenario: Scenario) -> None:
+    """
+    The limit of three hosts is dealt by what is claimed, not to the first of them alone, which
+    can't use it for one task a host.
+    """
+    scenario.hosts("h1 slots=2", "h2 slots=2", "h3 slots=2", "h4 slots=2")
+    limit(scenario, "few", hosts="h1 h2 h3", slots=2)
+    scenario.submit("A", tasks_min=3, tasks_max=3, resreq=("span[ptile=1]",))
+
+    assert ["A dispatched: h1*1 h2*1 h4*1"] == scenario.session()
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["fast", "plain"])
+def test_a_job_of_which_nobody_hears_uses_its_users_share(*, plain: bool) -> None:
+    """
+    It runs on as far as anybody knows: when it is heard of again all of that time counts.
+    """
+    scenario = Scenario(some_settings(picker="fairshare"), plain=plain)
+    scenario.hosts("h1 slots=1")
+    running(scenario, "A user=ann")
+    silent = MarkUnreachable(worker="h1", incarnation=1, silent_us=SECOND_US)
+    scenario.command(silent, actor="")
+    scenario.pass_time(100)
+    scenario.hosts("h2 slots=1")
+    running(scenario, "B user=bob")
+    scenario.pass_time(50)
+    scenario.jobs("C user=ann", "D user=bob")
+    scenario.hosts("h3 slots=1")
+
+    assert "D dispatched: h3*1" in scenario.session()
+
+
+def test_an_operator_gets_an_alternative_that_is_for_so_many_tasks(scenario: Scenario) -> None:
+    """
+    The second one wants three tasks: with a single one a program that counts on them can't work.
+    """
+    text = "{1*{rusage[mem=300]}} || {3*{rusage[mem=10]}}"
+    scenario.hosts("h1 slots=4 mem_mb=100")
+    scenario.submit("A", tasks_min=1, tasks_max=1, names_tasks=False, resreq=(text,))
+
+    scenario.run("A", "h1*1")
+    assert ["A pended: never: alternative 1 mem short on h1"] == scenario.session()
+    with pytest.raises(Refused, match="must get 1 or 3 tasks together"):
+        scenario.run("A", "h1*2")
+    scenario.run("A", "h1*3")
+
+    assert ["A dispatched: h1*3"] == scenario.session()
+
+
+def test_a_range_without_its_least_count_in_whole_blocks_is_told_never(scenario: Scenario) -> None:
+    """
+    Of two to four tasks in blocks of three only three are ever tried.
+    """
+    scenario.hosts("h1 slots=2")
+    scenario.submit("A", tasks_min=2, tasks_max=4, resreq=("span[block=3]",))
+
+    scenario.session()
+
+    assert is_never(scenario, "A")

@@ -379,3 +379,20 @@ def test_nothing_is_lent_by_a_job_whose_start_nobody_knows() -> None:
     scenario.submit("J", queue="bf", run_limit_us=SECOND_US)
 
     assert "J pended: slots short on h1" in scenario.session()
+
+
+def test_what_is_gathered_of_what_hosts_share_is_kept_from_others(scenario: Scenario) -> None:
+    """
+    Of three licences two are in use, and the third is kept.
+    """
+    keeps = QueueSpec(priority=50, resource_reserve_us=300 * SECOND_US)
+    scenario.command(DefineQueue(queue="res", spec=keeps))
+    licence(scenario, total=3, release=False)
+    scenario.submit("M", resreq=("rusage[lic=2]",), run_limit_us=200 * SECOND_US)
+    scenario.session()
+    scenario.submit("WIDE", queue="res", resreq=("rusage[lic=2]",))
+    scenario.submit("J", resreq=("rusage[lic=1]",))
+    told = scenario.session()
+
+    assert scenario.job("WIDE").stream in scenario.state.gatherers
+    assert "J pended: RES_SHORT lic" in told

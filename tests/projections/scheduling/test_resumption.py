@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from domain.commands import MarkUnreachable
 from domain.preemption import Preemption
 from tests.builders import SECOND_US, some_settings
 from tests.projections.scheduling.preempting import queues, running, stops
@@ -111,3 +112,47 @@ def test_a_victim_goes_on_when_all_that_it_gave_back_is_free(
     scenario.finish("J")
 
     assert resumed == resumed_in(scenario.session())
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_what_a_preemptors_victims_gave_back_is_for_nobody_else(*, plain: bool) -> None:
+    """
+    One of its two victims has stopped already: that one's slot seems free, and an older victim of
+    the same host would have it.
+    """
+    scenario = Scenario(some_settings(), plain=plain)
+    queues(scenario, "top 95 >all", "hi 90 >lo <all", "lo 10 <all")
+    scenario.hosts("h1 slots=2")
+    running(scenario, "Y queue=lo", "W queue=lo")
+    scenario.jobs("X queue=hi")
+    assert ["W"] == stops(scenario)
+    scenario.suspended("W")
+    scenario.session()
+    scenario.start("X")
+    scenario.pass_time(1)
+    scenario.jobs("J tasks=2 queue=top")
+    assert ["X", "Y"] == sorted(stops(scenario))
+    scenario.suspended("X")
+
+    assert [] == scenario.session()
+    scenario.suspended("Y")
+    assert ["J dispatched: h1*2"] == scenario.session()
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_another_host_that_is_lost_takes_nothing_from_a_preemptor(*, plain: bool) -> None:
+    """
+    What is held elsewhere is as good as before.
+    """
+    scenario = Scenario(some_settings(), plain=plain)
+    queues(scenario, "hi 90 >all", "lo 10 <all")
+    scenario.hosts("h1 slots=1", "h2 slots=1")
+    running(scenario, "A queue=lo", "B queue=lo")
+    scenario.jobs("J queue=hi")
+    (victim,) = stops(scenario)
+    other, kept = ("h1", "h2") if victim == "B" else ("h2", "h1")
+    scenario.command(MarkUnreachable(worker=other, incarnation=1, silent_us=1), actor="")
+
+    assert {scenario.job("J").stream} == set(scenario.state.keepers)
+    scenario.command(MarkUnreachable(worker=kept, incarnation=1, silent_us=1), actor="")
+    assert {} == scenario.state.keepers

@@ -8,11 +8,13 @@ from typing import Any
 
 from domain.commands import DefineGroup, DefineLimit, DefineProfile, DefineProject, DefineQueue
 from domain.groups import GroupSpec
+from domain.job_states import JobState
 from domain.limits import DIMENSIONS, LimitAmount, LimitSpec, Scope
 from domain.name_lists import parse_names
 from domain.profiles import ProfileSpec
 from domain.projects import ProjectSpec
 from domain.queues import QueueLimits, QueueSpec
+from projections.scheduling.state import State
 from tests.scenario import Scenario
 
 
@@ -83,3 +85,11 @@ def queue(scenario: Scenario, name: str = "normal", **fields: Any) -> None:
             fields[each] = parse_names(fields[each])
     spec = QueueSpec(**{"priority": 30, **fields}, limits=QueueLimits(**limits) if limits else None)
     scenario.command(DefineQueue(queue=name, spec=spec), actor="root")
+
+
+def asked_for(state: State) -> dict[str, str]:
+    """
+    Return what each pending job asks for, in canonical words, as the core has it in mind.
+    """
+    pending = (job for job in state.stored.jobs.values() if job.state is JobState.PEND)
+    return {job.stream: state.fingerprint_of(job) for job in pending}

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from domain.commands import MarkUnreachable
+from domain.commands import MarkUnreachable, SetQueue
 from domain.preemption import Preemption
 from tests.builders import SECOND_US, some_settings
-from tests.projections.scheduling.preempting import queues, running, stops
+from tests.projections.scheduling.policies import asked_for
+from tests.projections.scheduling.preempting import again, queues, running, stops
 from tests.scenario import Scenario
 
 
@@ -156,3 +157,27 @@ def test_another_host_that_is_lost_takes_nothing_from_a_preemptor(*, plain: bool
     assert {scenario.job("J").stream} == set(scenario.state.keepers)
     scenario.command(MarkUnreachable(worker=kept, incarnation=1, silent_us=1), actor="")
     assert {} == scenario.state.keepers
+
+
+def test_what_a_preemptor_asks_for_is_worked_out_anew_with_its_victims(scenario: Scenario) -> None:
+    """
+    When the last one is told to go on it asks as others do, and as nobody else once that one has:
+    it isn't stopped for it again. A core that remembered more would tell other reasons than one
+    that was restored.
+    """
+    queues(scenario, "hi 90 >all", "lo 10 <all")
+    scenario.hosts("h1 slots=1")
+    running(scenario, "A queue=lo")
+    scenario.jobs("J queue=hi")
+    assert ["A"] == stops(scenario)
+    scenario.suspended("A")
+    scenario.command(SetQueue.model_validate({"queue": "hi", "to": "inactive"}))
+    asked = [asked_for(scenario.state)]
+    assert "A resume ordered on h1" in scenario.session()
+    asked.append(asked_for(scenario.state))
+    assert asked[-1] == asked_for(again(scenario).state)
+    scenario.resumed("A")
+    asked.append(asked_for(scenario.state))
+
+    assert asked[-1] == asked_for(again(scenario).state)
+    assert 3 == len({words for each in asked for words in each.values()})

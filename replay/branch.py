@@ -175,8 +175,10 @@ class Branch:
         """
         state, changes = self._core.state, self._changes
         for setting in changes.settings:
-            if setting.kind == "queue" and setting.name:
-                state.queue(setting.name)
+            if setting.kind == "queue" and setting.name and setting.name not in state.stored.queues:
+                known = ", ".join(state.stored.queues) or "none"
+                rule = f"must name a queue that there is at position {self.position}: {known}"
+                raise Refused("--set", rule, setting.name)
         changes.check_pickers(self._plugins)
         if state.stored.cluster is not None:
             changes.cluster(state.stored.cluster)

@@ -405,7 +405,7 @@ def test_the_branch_says_where_it_comes_from(busy):
 @pytest.mark.parametrize(
     ("make", "field"),
     [
-        (lambda _: Changes(settings=(parse_setting("queue.none.priority=1"),)), "queue"),
+        (lambda _: Changes(settings=(parse_setting("queue.none.priority=1"),)), "--set"),
         (lambda _: Changes(settings=(parse_setting("queue.priority=-1"),)), "--set priority"),
         (lambda _: Changes(settings=(parse_setting("queue.priority=x"),)), "--set priority"),
         (lambda _: Changes(settings=(parse_setting("cluster.picker=x"),)), "--set picker"),

@@ -251,7 +251,8 @@ def test_a_refused_branch_leaves_nothing_behind(capfd, log, tmp_path):
     """
     place = tmp_path / "none"
 
-    for option in (["--set", "queue.colour=red"], ["--picker", "none"], ["--drop-event", "1"],
+    for option in (["--set", "queue.colour=red"], ["--set", "queue.nope.priority=1"],
+                   ["--picker", "none"], ["--drop-event", "1"],
                    ["--add-hosts", "0x1"], ["--until", "soon"]):  # fmt: skip
         begin = ["replay", "branch", str(log), "--at", "5", "--log", str(place)]
         assert 2 == main.run([*begin, *option])

@@ -97,11 +97,12 @@ Examples:
   xce definitions limit            those of one kind
   xce definitions profile solver   one in full
   xce definitions cluster --json
+KIND is queue, resource, user, group, project, limit, profile, host or cluster.
 Next: xce define KIND NAME FIELD=VALUE; xce define KIND --help names the fields.
 """)
 @dir_option
 @json_option
-@click.argument("kind", required=False, type=click.Choice(tuple(MODELS)))
+@click.argument("kind", required=False, metavar="[KIND]", type=click.Choice(tuple(MODELS)))
 @click.argument("name", required=False)
 def definitions(directory: Path, kind: str | None, name: str | None, *, as_json: bool) -> None:
     """

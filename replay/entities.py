@@ -299,9 +299,7 @@ def change_lines(change: Change) -> list[str]:
     whole_text = (change.after if has_come else change.before) or "{}"
     fields = flat(for_people(json.loads(whole_text)))
     words = (
-        f"{path} {_number_words(path, int(value)) if value.isdecimal() else value}"
-        for path, value in fields
-        if value not in ("0", "False")
+        f"{path} {text_words(path, value)}" for path, value in fields if value not in ("0", "False")
     )
     told = textwrap.wrap(", ".join(words), LINE_MAX, break_on_hyphens=False)
     more = [] if len(told) <= LINES_MAX else ["..."]
@@ -313,6 +311,13 @@ def _value_words(path: str, value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return _number_words(path, value)
     return json.dumps(for_people(value))
+
+
+def text_words(path: str, text: str) -> str:
+    """
+    Return what `flat` says of a value, with the unit of its field's name where it is a number.
+    """
+    return _number_words(path, int(text)) if text.isdecimal() else text
 
 
 def _number_words(path: str, number: int) -> str:

@@ -8,7 +8,16 @@ import json
 
 from domain.jobs import EnvironmentVariable, JobSpec, Program
 from domain.resreq.parser import parse
-from replay.entities import LINE_MAX, LINES_MAX, Change, change_lines, flat, for_people, plain
+from replay.entities import (
+    LINE_MAX,
+    LINES_MAX,
+    Change,
+    change_lines,
+    flat,
+    for_people,
+    plain,
+    text_words,
+)
 
 WANTED = "select[mem>5] rusage[mem=2GB] span[ptile=2]"
 
@@ -72,5 +81,7 @@ def test_moments_and_durations_of_a_change_are_told_with_their_units():
         Change("jobs.1.run_us", "0", "90000000")
     )
     assert ["jobs.1.pid: 0 -> 30328"] == change_lines(Change("jobs.1.pid", "0", "30328"))
+    assert "1m30s" == text_words("run_us", "90000000")
+    assert "3" == text_words("exit_code", "3")
     came = " ".join(change_lines(Change("jobs.1", None, record)))
     assert "submit_us 2026-11-30T12:08:20.737Z, run_us 5.037487s" in came

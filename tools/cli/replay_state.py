@@ -158,7 +158,7 @@ def _say_place(found: Moment) -> None:
 
 
 def _show_entity(found: Moment, text: str, *, as_json: bool) -> None:
-    from replay.entities import entity, flat, for_people
+    from replay.entities import entity, flat, for_people, text_words
 
     shown = entity(found.core, text)
     if as_json:
@@ -166,7 +166,7 @@ def _show_entity(found: Moment, text: str, *, as_json: bool) -> None:
         return
     _say_place(found)
     for path, value in flat(for_people(shown)):
-        say(f"  {path:<28} {value}")
+        say(f"  {path:<28} {text_words(path, value)}")
 
 
 def _show_whole(found: Moment) -> None:

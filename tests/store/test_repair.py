@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from domain.errors import Conflict, Refused
+from domain.errors import Conflict, NotFound, Refused
 from store.embedded.frames import HEADER_SIZE, read_header
 from store.embedded.marker import MARKER_FILE
+from store.embedded.preflight import DATA_FILE
 from store.log import EventLog
 from store.repair import repair
 from store.verify import verify_here
@@ -113,6 +114,17 @@ def test_a_log_without_its_marker_needs_its_identity(tmp_path: Path, directory: 
 
     assert 0 == repair(directory, tmp_path / "wrong", log_id="another").events
     assert 12000 == repair(directory, tmp_path / "right", log_id="the-log").events
+
+
+def test_without_its_data_file_there_is_nothing_to_repair(tmp_path: Path, directory: Path) -> None:
+    """
+    Told as that, and no empty log is made in its stead.
+    """
+    (directory / DATA_FILE).unlink()
+
+    with pytest.raises(NotFound, match="no data file"):
+        repair(directory, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_repaired_log_goes_on(tmp_path: Path, directory: Path) -> None:

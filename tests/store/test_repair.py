@@ -6,16 +6,21 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 
+from domain.envelope import Stamped
 from domain.errors import Conflict, NotFound, Refused
+from store.chain import genesis
 from store.embedded.frames import HEADER_SIZE, read_header
+from store.embedded.layout import space_names
 from store.embedded.marker import MARKER_FILE
 from store.embedded.preflight import DATA_FILE
 from store.log import EventLog
 from store.repair import repair
+from store.salvage import salvage
 from store.verify import verify_here
 from tools.torture.workload import fill, job_events
 
@@ -138,3 +143,60 @@ def test_a_repaired_log_goes_on(tmp_path: Path, directory: Path) -> None:
             log.append(job_events(3))
         log.append(job_events(50000))
     assert verify_here(tmp_path / "new").is_good
+
+
+def jobs(first: int, count: int) -> list[Stamped]:
+    """
+    Return the events of some jobs, for one commit.
+    """
+    return [event for number in range(first, first + count) for event in job_events(number)]
+
+
+def test_of_a_commit_of_several_frames_all_or_nothing_is_saved(tmp_path: Path) -> None:
+    """
+    Half a commit was never answered for: its good frames go aside.
+    """
+    with EventLog.create(tmp_path / "log", log_id="the-log") as log:
+        log.append(jobs(1, 10))
+        log.append(jobs(11, 1_500))
+    data = bytearray((tmp_path / "log" / DATA_FILE).read_bytes())
+    offsets = frame_offsets(data)
+    assert len(offsets) > 2
+    data[offsets[-1] + 200] ^= 4
+    (tmp_path / "log" / DATA_FILE).write_bytes(data)
+
+    report = repair(tmp_path / "log", tmp_path / "new")
+
+    assert 40 == report.events
+    assert report.rest_events > 0
+    assert verify_here(tmp_path / "new").is_good
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+@pytest.mark.parametrize("kind", ["longer", "later"])
+def test_of_two_that_follow_the_same_the_one_that_went_on_is_taken(
+    tmp_path: Path, kind: str, *, is_first: bool
+) -> None:
+    """
+    Pages of a commit that was undone are left in the file: behind it nothing follows, or its writer
+    was an earlier one.
+    """
+    one, other = tmp_path / "one", tmp_path / "other"
+    with EventLog.create(one, log_id="the-log") as log:
+        log.append(jobs(1, 1))
+    shutil.copytree(one, other)
+    if kind == "later":
+        EventLog.open(other, writable=True).close()
+    for place, number in ((one, 2), (other, 3)):
+        with EventLog.open(place, writable=True) as log:
+            log.append(jobs(number, 1))
+            if place == one and kind == "longer":
+                log.append(jobs(number + 10, 1))
+    expected = one if kind == "longer" else other
+    with EventLog.open(expected, writable=False) as log:
+        digest = log.head_digest()
+
+    files = [place / DATA_FILE for place in ((one, other) if is_first else (other, one))]
+    found = salvage(files, genesis("the-log", space_names("", "events").frames))
+
+    assert digest == found.prefix[-1].header.digest

@@ -278,6 +278,10 @@ MOMENTS: Final = (
 """How fields end that hold a moment; whatever else is in microseconds is a duration."""
 
 
+NONE_IS_0: Final = ("kill_us", "started_us")
+"""Moments that are 0 where there is none; of others 0 is the time that a simulation begins with."""
+
+
 def change_lines(change: Change) -> list[str]:
     """
     Return a change in words: on one line, or with the fields of what came or went on some more.
@@ -324,7 +328,9 @@ def _number_words(path: str, number: int) -> str:
     """
     Return a number in the unit of its field's name; a moment as it can be given.
     """
-    return show_utc(number) if path.endswith(MOMENTS) else show_by_name(path, number)
+    if path.endswith(MOMENTS) and (number or not path.endswith(NONE_IS_0)):
+        return show_utc(number)
+    return show_by_name(path, number)
 
 
 def _cut(text: str) -> str:

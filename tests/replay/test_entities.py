@@ -83,5 +83,8 @@ def test_moments_and_durations_of_a_change_are_told_with_their_units():
     assert ["jobs.1.pid: 0 -> 30328"] == change_lines(Change("jobs.1.pid", "0", "30328"))
     assert "1m30s" == text_words("run_us", "90000000")
     assert "3" == text_words("exit_code", "3")
+    assert ["0", "1970-01-01T00:00:00Z"] == [
+        text_words(name, "0") for name in ("kill_us", "submit_us")
+    ]
     came = " ".join(change_lines(Change("jobs.1", None, record)))
     assert "submit_us 2026-11-30T12:08:20.737Z, run_us 5.037487s" in came

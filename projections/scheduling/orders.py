@@ -198,7 +198,8 @@ class Orders:
         ]
         for job in sorted(lost, key=order_of):
             if self._state.is_rerunnable(job) and job.kill_actor is None:
-                self._decide(job.stream, JobRequeued(why="lost host", to_top=True))
+                event = JobRequeued(why="lost host", hold=job.requeue_hold, to_top=True)
+                self._decide(job.stream, event)
             elif settings.lost_jobs == "requeue":
                 self._decide(job.stream, JobEnded(why=LOST_HOST))
             elif self._hangs(job):

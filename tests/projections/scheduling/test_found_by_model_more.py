@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.commands import DefineResource, MarkUnreachable
+from domain.commands import DefineResource, MarkUnreachable, RequeueJob
 from domain.errors import Refused
 from domain.jobs import HostChoice
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
@@ -111,3 +111,21 @@ def test_a_range_without_its_least_count_in_whole_blocks_is_told_never(scenario:
     scenario.session()
 
     assert is_never(scenario, "A")
+
+
+def test_a_job_that_is_to_be_held_is_held_though_its_host_is_lost(scenario: Scenario) -> None:
+    """
+    Its user put it back and wants it held: that its host is given up meanwhile starts it nowhere.
+    """
+    scenario.hosts("h1 slots=1", "h2 slots=1")
+    scenario.submit("A", rerunnable=True)
+    scenario.session()
+    scenario.start("A")
+    scenario.command(RequeueJob(job_id=scenario.ids["A"], hold=True))
+    silent = MarkUnreachable(worker="h1", incarnation=1, silent_us=SECOND_US)
+    scenario.command(silent, actor="")
+    scenario.session()
+    scenario.pass_time(100_000)
+
+    assert ["A requeued: lost host"] == scenario.session()
+    assert {"A": "PSUSP"} == scenario.states()

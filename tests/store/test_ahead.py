@@ -24,10 +24,11 @@ from store.verify import verify_here
 from tools.torture.workload import job_events
 
 REPO = Path(__file__).resolve().parent.parent.parent
-COMMITS = 500
+COMMITS, EVENTS_PER_UPKEEP = 300, 60
 APPENDER = (
     "import sys\nimport store.engines\nfrom store.log import EventLog\n"
     "from tools.torture.workload import job_events\n"
+    f"store.engines.EVENTS_PER_UPKEEP = {EVENTS_PER_UPKEEP}\n"
     "if sys.argv[2] == 'without': store.engines.keep_ahead = lambda *_: None\n"
     "with EventLog.create(sys.argv[1], log_id='the-log') as log:\n"
     f"    for number in range({COMMITS}): log.append(job_events(number + 1)[:1])\n"
@@ -142,16 +143,16 @@ def test_a_disk_without_room_for_a_chunk_refuses_no_event(tmp_path: Path) -> Non
         "import os, resource, sys\nfrom store.log import EventLog\n"
         "from tools.torture.workload import job_events\n"
         "log = EventLog.create(sys.argv[1], log_id='the-log')\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (400 << 10, resource.RLIM_INFINITY))\n"
-        "for number in range(600): log.append(job_events(number + 1)[:1])\n"
-        "print(log.head(), os.stat(sys.argv[1] + '/data.mdb').st_size < 400 << 10)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (300 << 10, resource.RLIM_INFINITY))\n"
+        "for number in range(260): log.append(job_events(number + 1)[:1])\n"
+        "print(log.head(), os.stat(sys.argv[1] + '/data.mdb').st_size < 300 << 10)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, tmp_path / "log"], cwd=REPO, text=True, check=False,
         capture_output=True, timeout=60,
     )  # fmt: skip
 
-    assert ["600", "True"] == done.stdout.split(), done.stderr
+    assert ["260", "True"] == done.stdout.split(), done.stderr
 
 
 def test_a_writer_looks_for_pages_ahead_now_and_then(tmp_path: Path, monkeypatch) -> None:

@@ -454,9 +454,13 @@ def _place_branch(
     job: Job, branch: Branch, sight: Sight, alternative: int
 ) -> tuple[Grant | None, set[Reason]]:
     """
-    Place the parts of an alternative one after the other, or none of them.
+    Place the parts of an alternative one after the other, or none of them. On an empty cluster
+    parts leave each other everything where hosts may come in any order, by what they report.
     """
+    keys = [key for part in branch.parts for key in part.order]
+    in_any_order = sight.is_empty and any(_may_be_reported(key, sight.model) for key in keys)
     reasons, has_failed = set[Reason](), False
+    given: Grant | None = None
     for number, part in enumerate(branch.parts, 1):
         member = number if len(branch.parts) > 1 else 0
         mark = f"@{alternative}.{member}" if alternative or member else ""
@@ -469,8 +473,19 @@ def _place_branch(
             has_failed = True
             reasons |= {(code + mark, *rest) for code, *rest in more}  # type: ignore[misc]
         else:
-            sight.claimed = got if sight.claimed is None else together(sight.claimed, got)
-    return None if has_failed else sight.claimed, reasons
+            given = got if given is None else together(given, got)
+            sight.claimed = None if in_any_order else given
+    return None if has_failed else given, reasons
+
+
+def _may_be_reported(key: str, model: Model) -> bool:
+    """
+    Say whether some host may report what orders hosts, beside those that count it. Who counts no
+    scratch space though others do has none.
+    """
+    name = key.removeprefix("-")
+    counting = [name in host.totals for host in model.hosts.values()]
+    return not all(counting) if name == "mem" else not any(counting)
 
 
 def together(one: Grant, other: Grant) -> Grant:
@@ -541,7 +556,9 @@ def _order(part: Part, host: Host, sight: Sight) -> list[int]:
     for key in part.order:
         name = key.removeprefix("-")
         # What a host doesn't have to give it may still report.
-        left = sight.amount(host, name) if name in host.totals else host.load.get(name)
+        # An empty cluster has no load.
+        reported = None if sight.is_empty else host.load.get(name)
+        left = sight.amount(host, name) if name in host.totals else reported
         keys += [left is None, (left or 0) if key.startswith("-") else -(left or 0)]
     return keys
 

@@ -120,9 +120,11 @@ def _causes(part: Part, request: Request, ground: Ground) -> Iterator[tuple[Reas
         kept[list(request.excluded_hosts)] = False
         yield ReasonCode.SBD_JOB_REQUEUE, "", kept
     for condition in part.conditions:
-        if not ground.is_empty or condition.is_static or _bounds(condition, capacity.selector):
-            detail = condition.text if condition.code in SELECTS else ""
+        detail = condition.text if condition.code in SELECTS else ""
+        if not ground.is_empty or condition.is_static:
             yield condition.code, detail, capacity.selector.mask(condition, ground)
+        elif _bounds(condition, capacity.selector):
+            yield condition.code, detail, _ever(condition, ground)
     if request.is_exclusive:
         yield ReasonCode.HOST_NONEXCLUSIVE, "", ground.idle
     if part.stops is not None and not ground.is_empty:
@@ -152,6 +154,16 @@ def _bounds(condition: Condition, selector: Selector) -> bool:
     """
     found = selector.comparison(condition.expr)
     return found is not None and found[1] in RISING and selector.is_total(found[0])
+
+
+def _ever(condition: Condition, ground: Ground) -> Mask:
+    """
+    Return which hosts of an empty cluster can meet a condition over free amounts.
+    """
+    selector = ground.capacity.selector
+    found = selector.comparison(condition.expr)
+    met = selector.mask(condition, ground)
+    return met if found is None else met | selector.may_report(found[0], ground)
 
 
 def _asked(request: Request, ground: Ground) -> Mask:

@@ -156,6 +156,7 @@ class Levels:
     ) -> list[Found] | None:
         is_compound = len(branch.parts) > 1
         ground = self._ground.copy() if is_compound else self._ground
+        leaves_any = ground.is_empty and _comes_in_any_order(branch, ground)
         found: list[Found] = []
         for number, part in enumerate(branch.parts):
             member = number + 1 if is_compound else 0
@@ -180,7 +181,7 @@ class Levels:
                 self._note_untried(branch, number + 1, alternative)
                 return None
             found.append(got)
-            if number + 1 < len(branch.parts):
+            if number + 1 < len(branch.parts) and not leaves_any:
                 ground.claim(got.runs, got.shared, part.budgets)
         return found
 
@@ -191,6 +192,16 @@ class Levels:
         for number in range(first, len(branch.parts)):
             reason = PendReason(code=ReasonCode.MEMBER_NOT_TRIED)
             self._notes.append((reason, alternative, number + 1))
+
+
+def _comes_in_any_order(branch: Branch, ground: Ground) -> bool:
+    """
+    Say whether the members of a compound may leave any hosts to each other on an empty cluster: by
+    what hosts report they may come in any order, and which they reported last proves nothing.
+    """
+    selector = ground.capacity.selector
+    keys = [key for part in branch.parts for key in part.order]
+    return any(selector.may_report(key.name, ground).any() for key in keys)
 
 
 def waits_to_open(branch: Branch, alternative: int = 0) -> PendReason:

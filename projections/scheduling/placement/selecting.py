@@ -193,7 +193,8 @@ class Selector:
 
     def amounts(self, name: str, ground: Ground) -> Column:
         """
-        Return a number of every host in thousandths, MISSING where a host has none.
+        Return a number of every host in thousandths, MISSING where a host has none. An empty
+        cluster has no load: what hosts report of it now says nothing of what they could hold.
         """
         name_or_alias = self.catalogue.get(name)
         name = name if name_or_alias is None else name_or_alias.name
@@ -202,16 +203,11 @@ class Selector:
         capacity = self._capacity
         if name in capacity.pools.by_name:
             return np.where(ground.present(name), ground.available(name), MISSING)
-        column = capacity.resources.get(name)
-        if column is None and name not in capacity.loads:
-            return self._static_amounts(name)
-        if column is None:
-            loads = capacity.loads[name]
-            return np.where(loads == MISSING, self._static_amounts(name), loads)
-        rest = self._static_amounts(name)
-        if name in capacity.loads:
-            rest = np.where(capacity.loads[name] == MISSING, rest, capacity.loads[name])
-        return np.where(column.present, ground.available(name), rest)
+        column, rest = capacity.resources.get(name), self._static_amounts(name)
+        loads = None if ground.is_empty else capacity.loads.get(name)
+        if loads is not None:
+            rest = np.where(loads == MISSING, rest, loads)
+        return rest if column is None else np.where(column.present, ground.available(name), rest)
 
     def _static_amounts(self, name: str) -> Column:
         def amount(host: HostView) -> int:
@@ -227,6 +223,22 @@ class Selector:
         """
         capacity = self._capacity
         return name == SLOTS or capacity.counts(name) or name in capacity.pools.by_name
+
+    def may_report(self, name: str, ground: Ground) -> Mask:
+        """
+        Return which hosts of an empty cluster may report a number that nobody knows of them: of a
+        load index those that don't count it, and all where nobody counts what changes. Who doesn't
+        count anything else that others do has none of it.
+        """
+        found = self.catalogue.get(name)
+        if found is not None:
+            name = found.name
+        is_described = found is not None and found.is_static
+        if is_described or name == SLOTS or name in self._capacity.pools.by_name:
+            return np.zeros(self._capacity.hosts, np.bool_)
+        if self._capacity.counts(name) and not (found is not None and found.is_load):
+            return np.zeros(self._capacity.hosts, np.bool_)
+        return ground.takes & self.unreported(name, ground)
 
     def unreported(self, name: str, ground: Ground) -> Mask:
         """

@@ -11,10 +11,11 @@ from domain.commands import DefineResource, MarkUnreachable, RequeueJob
 from domain.errors import Refused
 from domain.jobs import HostChoice
 from domain.resources import ResourceDescriptor, ResourceScope, SharedTotal
-from tests.builders import SECOND_US, some_settings
+from tests.builders import MB_MILLI, SECOND_US, some_settings
 from tests.projections.scheduling.policies import limit
 from tests.projections.scheduling.preempting import running
 from tests.projections.scheduling.test_found_by_model import is_never
+from tests.projections.scheduling.test_loads import report
 from tests.scenario import Scenario
 
 
@@ -111,6 +112,59 @@ def test_a_range_without_its_least_count_in_whole_blocks_is_told_never(scenario:
     scenario.session()
 
     assert is_never(scenario, "A")
+
+
+BY_REPORTS = "{2*{order[-mem]} + 2*{rusage[mem=50/task]}}"
+"""The first two tasks take h1's slots away from the others, unless h2 reports less memory."""
+
+
+@pytest.mark.parametrize("is_reported", [False, True])
+def test_in_what_order_hosts_report_themselves_is_nothing_for_ever(
+    scenario: Scenario, *, is_reported: bool
+) -> None:
+    """
+    It isn't told never before a report that lets it start, and a report changes nothing of that.
+    """
+    scenario.hosts("h1 slots=3 mem_mb=400", "h2 slots=4")
+    scenario.submit("X", is_exclusive=True)
+    scenario.session()
+    if is_reported:
+        report(scenario, "h2", mem=200 * MB_MILLI)
+    scenario.submit("A", resreq=(BY_REPORTS,), names_tasks=False)
+
+    waits = "HOST_EXCLUSIVE on h1; member 2 mem short on h2"
+    assert [f"A pended: {waits}"] == scenario.session()
+    report(scenario, "h2", mem=200 * MB_MILLI)
+    assert [] == scenario.session()
+    assert waits == scenario.reasons("A")
+    scenario.finish("X")
+    assert ["A dispatched: h2*2 h1*2"] == scenario.session()
+
+
+def test_a_member_that_fits_nowhere_is_never_in_whatever_order(scenario: Scenario) -> None:
+    """
+    No report gives h1 more memory in all than it counts.
+    """
+    scenario.hosts("h1 slots=3 mem_mb=90", "h2 slots=4")
+    scenario.submit("A", resreq=(BY_REPORTS,), names_tasks=False)
+
+    scenario.session()
+
+    assert is_never(scenario, "A")
+
+
+def test_hosts_that_count_what_orders_them_are_known_when_empty(scenario: Scenario) -> None:
+    """
+    So are those that have none of what others count: only a load index may be reported instead.
+    """
+    text = "{2*{order[-gas]} + 2*{rusage[mem=50/task]}}"
+    scenario.command(DefineResource(descriptor=ResourceDescriptor(name="gas", is_consumable=True)))
+    scenario.hosts("h1 slots=3 mem_mb=400 gas=1", "h2 slots=4")
+    scenario.submit("A", resreq=(text,), names_tasks=False)
+
+    assert ["A pended: never: member 2 slots short on h1; member 2 mem short on h2"] == (
+        scenario.session()
+    )
 
 
 def test_a_job_that_is_to_be_held_is_held_though_its_host_is_lost(scenario: Scenario) -> None:

@@ -195,6 +195,25 @@ def test_memory_that_a_host_only_reports_is_not_short_for_ever(scenario: Scenari
     assert "slots short on h2; mem short on h1" == scenario.reasons("A")
 
 
+def test_memory_that_a_host_only_reports_is_selected_by_its_reports(scenario: Scenario) -> None:
+    """
+    What it reports now says nothing of later; of what isn't a load only those have some that count
+    it.
+    """
+    scenario.command(DefineResource(descriptor=ResourceDescriptor(name="gas", is_consumable=True)))
+    scenario.hosts("h1", "h2 slots=0 mem_mb=40 gas=2")
+    report(scenario, "h1", mem=10 * 1024 * 1000)
+    scenario.submit("A", resreq=("select[mem>50]",))
+    scenario.submit("B", resreq=("select[gas>2]",))
+    scenario.session()
+    assert "HOST_RES_REQ (mem > 50) on h1, h2" == scenario.reasons("A")
+    assert "never: HOST_RES_REQ (gas > 2) on h1, h2" == scenario.reasons("B")
+
+    report(scenario, "h1", mem=60 * 1024 * 1000)
+
+    assert ["A dispatched: h1*1"] == scenario.session()
+
+
 def test_without_its_threshold_the_host_takes_jobs_again(scenario: Scenario) -> None:
     """
     Nothing of a threshold that was taken away stays.

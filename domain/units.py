@@ -168,6 +168,13 @@ def memory_limit_kib(text: str, *, unit: MemoryUnit, field: str = "memory_limit"
     return -(-milli // (unit.kib * MILLI)) * unit.kib
 
 
+def show_amount_rounded(resource: str, milli: int) -> str:
+    """
+    Return an amount as people read it: of memory the last digits are noise.
+    """
+    return show_memory_rounded(milli) if resource in MEMORY_NAMES else show_milli(milli)
+
+
 def show_milli(milli: int) -> str:
     """
     Return thousandths as a decimal number: 1500 is "1.5".

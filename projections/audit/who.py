@@ -13,13 +13,12 @@ from domain.definitions import AMOUNTS, usual_values
 from domain.fairshare import ShareNode
 from domain.limits import LimitAmount
 from domain.thresholds import LoadThreshold
-from domain.units import show_time
+from domain.units import show_amount_rounded, show_time
 from domain.windows import Window
 from projections.audit.fields import JOB, field_words, is_made
 from projections.audit.privacy import EVERYTHING, Viewer, is_shown
 from projections.audit.reading import Reading, Row
 from projections.audit.views import COMMANDS
-from projections.audit.wording import rounded_words
 
 # What lists of names and amounts are made of, and how the field that holds one ends.
 LISTED_NAME = {"name", "preference", "is_first", "is_excluded"}
@@ -241,7 +240,7 @@ def _shown(field: str, value: object) -> str:
     if isinstance(value, str) and value:
         return value
     if isinstance(value, int) and field.startswith(RESOURCES):
-        return rounded_words(field.removeprefix(RESOURCES), value)
+        return show_amount_rounded(field.removeprefix(RESOURCES), value)
     if isinstance(value, int) and not isinstance(value, bool) and field in MOMENTS:
         return show_time(value)
     if isinstance(value, int):

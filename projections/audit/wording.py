@@ -22,6 +22,7 @@ from domain.terminations import exit_words, termination_words
 from domain.units import (
     MEMORY_NAMES,
     MILLI,
+    show_amount_rounded,
     show_duration,
     show_duration_rounded,
     show_memory,
@@ -123,7 +124,7 @@ def _finished(event: jobs.JobFinished) -> str:
 
 def _joined(event: workers.WorkerJoined) -> str:
     totals = "".join(
-        f", {one.name} {rounded_words(one.name, one.total_milli)}"
+        f", {one.name} {show_amount_rounded(one.name, one.total_milli)}"
         for one in event.resources
     )
     as_what = f"incarnation {event.incarnation}, host number {event.host_number}"
@@ -142,14 +143,8 @@ def _reported(event: workers.WorkerReported) -> str:
 
 
 def _measured(amounts: Iterable[Amount]) -> str:
-    return ", ".join(f"{one.resource} {rounded_words(one.resource, one.milli)}" for one in amounts)
-
-
-def rounded_words(resource: str, milli: int) -> str:
-    """
-    Return an amount as people read it: of what is measured the last digits are noise.
-    """
-    return show_memory_rounded(milli) if resource in MEMORY_NAMES else show_milli(milli)
+    show = show_amount_rounded
+    return ", ".join(f"{one.resource} {show(one.resource, one.milli)}" for one in amounts)
 
 
 def _moved(event: jobs.JobMoved) -> str:

@@ -144,9 +144,7 @@ def test_everything_that_a_job_asks_for_is_told():
     """
     told = [field for one in ASKED for field in one.fields]
 
-    assert leaves(JobSpec) | set(PARTS) == (
-        {*told} | set(NOT_ASKED) | ({"array", "exits"} & {*told})
-    )
+    assert leaves(JobSpec) | set(PARTS) == {*told} | set(NOT_ASKED)
     assert set() == set(told) & set(NOT_ASKED)
 
 

@@ -14,7 +14,6 @@ from click.core import ParameterSource
 
 from domain.errors import NotFound, Refused
 from domain.texts import is_utf8
-from domain.units import show_by_name
 from tools.cli.groups import TYPED, Context
 
 # Fields of requests whose parameter of the command has another name, and that no job has.
@@ -22,7 +21,6 @@ PARAMETERS: Final = {
     "job_id": "job_ids",
     "object": "name",
     "program.argv": "command",
-    "started_max": "name",
     "worker": "host",
     "workload": "file",
 }
@@ -99,6 +97,7 @@ def _say_in_words(error: Refused) -> None:
     Put what people call a field of a job in place of its name, where nothing typed gave it: a
     profile did, or the queue.
     """
+    from domain.units import show_by_name
     from projections.audit.job_words import bare_words
 
     if error.field.endswith(MADE) and isinstance(error.value, int):

@@ -178,8 +178,6 @@ OPTIONS: Final = (
 )  # fmt: skip
 """In the order of the help."""
 
-CHANGEABLE: Final = tuple(option for option in OPTIONS if not option.instead)
-
 
 def asking(command: Command) -> Command:
     """

@@ -16,6 +16,7 @@ from domain.exit_values import parse_requeue_values
 from domain.texts import is_utf8
 from domain.units import MemoryUnit, memory_limit_kib, parse_run_limit_us, whole_number
 from tools.cli.client import Json
+from tools.cli.moments import parse_moment_us
 
 
 class Typed(NamedTuple):
@@ -73,8 +74,6 @@ def moment_of(field: str) -> Reader:
     """
 
     def read(text: str, typed: Typed) -> Json:
-        from tools.cli.moments import parse_moment_us
-
         return {field: parse_moment_us(text, field=typed.flag, now_us=time.time_ns() // 1000)}
 
     return read

@@ -17,7 +17,13 @@ from domain.terminations import exit_words, termination_words
 from tools.cli.as_typed import tell_as_typed
 from tools.cli.client import Client, Json, segment
 from tools.cli.lsf_options import OF_JOBS, refusing
-from tools.cli.options import columns_option, dir_option, json_option, watch_option
+from tools.cli.options import (
+    columns_option,
+    dir_option,
+    json_option,
+    refuse_empty,
+    watch_option,
+)
 from tools.cli.output import (
     chosen,
     note,
@@ -137,6 +143,7 @@ def jobs(directory: Path, *, as_json: bool, **options: Any) -> None:
     """
     columns = chosen(options["columns"], HEADS)
     options["state"] = _states(options["state"])
+    refuse_empty({name: options[name] for name in CHOOSE if name != "state"})
     if options["job_ids"]:
         _check_named(options)
     client = Client(directory)
@@ -398,6 +405,7 @@ def chosen_of(job_ids: tuple[str, ...], options: Json) -> Json:
         Refused: There is none, 0 stands beside others, or options are given without it.
     """
     given = {name: value for name, value in options.items() if value is not None}
+    refuse_empty(given)
     if not job_ids:
         hint = "0 stands for all your jobs, or those that -q, -u, -m and -J choose."
         raise Refused("JOB", "must be given", hint=hint)

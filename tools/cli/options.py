@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -164,3 +164,12 @@ def examples(*lines: str, after: str = "") -> str:
     """
     head = "Example:" if len(lines) == 1 else "Examples:"
     return "\n".join(["\b", head, *(f"  {line}" for line in lines), *([after] if after else [])])
+
+
+def refuse_empty(options: Mapping[str, object]) -> None:
+    """
+    Refuse an option without anything in it: an unset variable of a script would choose all.
+    """
+    for name, value in options.items():
+        if value == "":
+            raise Refused(f"--{name}", "must not be empty")

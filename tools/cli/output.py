@@ -17,7 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import click
 
 from domain.errors import Refused
-from domain.units import MEMORY_NAMES, MILLI, show_duration_rounded, show_memory_rounded, show_milli
+from domain.units import (
+    MILLI,
+    show_amount_rounded,
+    show_duration_rounded,
+    show_memory_rounded,
+)
 
 US = 1_000_000
 
@@ -348,7 +353,7 @@ def show_amount(resource: str, milli: int) -> str:
     """
     Return an amount with its unit: memory is in KiB, whatever else in units of its own.
     """
-    return show_memory_rounded(milli) if resource in MEMORY_NAMES else show_milli(milli)
+    return show_amount_rounded(resource, milli)
 
 
 def counted(count: int, noun: str) -> str:

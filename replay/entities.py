@@ -275,7 +275,7 @@ MOMENTS: Final = (
     "finish_us", "gave_up_us", "joined_us", "kill_us", "orphan_us", "queue_us", "report_us",
     "since_us", "start_us", "started_us", "submit_us", "time_us", "unreachable_us", "until_us",
 )  # fmt: skip
-"""How fields end that hold a moment; whatever else is in microseconds is a duration."""
+"""Names of fields that hold a moment; whatever else is in microseconds is a duration."""
 
 
 NONE_IS_0: Final = ("kill_us", "started_us")
@@ -317,6 +317,13 @@ def _value_words(path: str, value: Any) -> str:
     return json.dumps(for_people(value))
 
 
+def is_moment(path: str) -> bool:
+    """
+    Say whether a field holds a moment.
+    """
+    return path.rpartition(".")[2] in MOMENTS
+
+
 def text_words(path: str, text: str) -> str:
     """
     Return what `flat` says of a value, with the unit of its field's name where it is a number.
@@ -328,7 +335,7 @@ def _number_words(path: str, number: int) -> str:
     """
     Return a number in the unit of its field's name; a moment as it can be given.
     """
-    if path.endswith(MOMENTS) and (number or not path.endswith(NONE_IS_0)):
+    if is_moment(path) and (number or not path.endswith(NONE_IS_0)):
         return show_utc(number)
     return show_by_name(path, number)
 

@@ -46,7 +46,7 @@ def place_forced(
         # Whether it is for ever depends on what hosts there are.
         signature = (state.capacity.status, *((each.code, each.hosts) for each in barred))
         return Pending(signature, lambda: barred)
-    ground = _ground(state, job)
+    ground = _ground(state, _tasks_by_host(state, job))
     ground.tracer = tracer
     request = _freed(state.request_of(job), job)
     try:
@@ -99,8 +99,8 @@ def _lacking(
     branch = request.branches[0]
     for number, tasks in _tasks_by_host(state, job).items():
         part = replace(branch.parts[0], tasks_min=tasks, tasks_max=tasks)
-        own = replace(request, branches=(replace(branch, parts=(part,)),))
-        outcome = runner.place_on(_ground(state, job, only=number), own, CHAIN)
+        own = replace(request, asked=(), branches=(replace(branch, parts=(part,)),))
+        outcome = runner.place_on(_ground(state, {number: tasks}), own, CHAIN)
         if isinstance(outcome, Pending):
             yield from outcome.reasons()
 
@@ -114,24 +114,23 @@ def could_never_be(state: State, runner: PlacementRunner, job: JobRecord) -> boo
     """
     request = state.request_of(job)
     request = replace(request, open_branches=len(request.branches))
-    return runner.never_on(_ground(state, job, is_empty=True), _freed(request, job), CHAIN)
+    ground = _ground(state, _tasks_by_host(state, job), is_empty=True)
+    return runner.never_on(ground, _freed(request, job), CHAIN)
 
 
 def _tasks_by_host(state: State, job: JobRecord) -> dict[int, int]:
     return {state.worker(each.host).number: each.tasks for each in job.forced_on}
 
 
-def _ground(
-    state: State, job: JobRecord, *, is_empty: bool = False, only: int | None = None
-) -> Ground:
+def _ground(state: State, tasks: dict[int, int], *, is_empty: bool = False) -> Ground:
     """
-    Return the hosts named, or one of them, each with room for as many tasks as it is to have.
+    Return some hosts, by their numbers, each with room for as many tasks as it is to have.
     """
     ground = Ground(state.capacity, is_empty=is_empty)
     ground.takes = np.zeros(state.capacity.hosts, np.bool_)
     ground.usable = np.zeros(state.capacity.hosts, np.int64)
-    for number, count in _tasks_by_host(state, job).items():
-        ground.takes[number], ground.usable[number] = only in (None, number), count
+    for number, count in tasks.items():
+        ground.takes[number], ground.usable[number] = True, count
     return ground
 
 

@@ -17,11 +17,11 @@ from projections.scheduling.core import Core
 from projections.scheduling.records import JobRecord
 from replay.debugger.breakpoints import Breakpoint
 from replay.entities import (
-    MOMENTS,
     accounts_of,
     flat,
     for_people,
     hosts_of,
+    is_moment,
     job_counts,
     reasons_of,
     show_event,
@@ -227,5 +227,5 @@ def plain_lines(value: Any, units: Units) -> Iterator[str]:
     Yield every value of plain data by its path; empty ones are left out.
     """
     for path, shown in flat(for_people(value)):
-        is_moment = path.endswith(MOMENTS) and shown.isdecimal()
-        yield f"{path:<28} {printable(units.time(int(shown)) if is_moment else shown)}"
+        is_time = is_moment(path) and shown.isdecimal()
+        yield f"{path:<28} {printable(units.time(int(shown)) if is_time else shown)}"

@@ -14,15 +14,11 @@ import os
 from pathlib import Path
 
 import lmdb
+from eventsourcing.persistence import OperationalError
 
 from store.embedded.cursors import get
 from store.embedded.environment import Environment
-from store.embedded.errors import (
-    DiskFullError,
-    EpochPassedError,
-    MapFullError,
-    free_bytes,
-)
+from store.embedded.errors import CommitUnknownError, EpochPassedError, free_bytes
 from store.embedded.layout import KEY_AHEAD, META
 from store.embedded.preflight import DATA_FILE
 
@@ -63,9 +59,9 @@ def keep_ahead(environment: Environment, epoch: int | None = None) -> bool:
         _check_epoch(environment, transaction, epoch)
         transaction.delete(KEY_AHEAD, db=meta)
 
-    with environment.read() as transaction:
-        is_left = get(transaction, KEY_AHEAD, meta) is not None
     try:
+        with environment.read() as transaction:
+            is_left = get(transaction, KEY_AHEAD, meta) is not None
         if is_left:
             # By a kill between the two commits.
             environment.write(take_out)
@@ -73,7 +69,9 @@ def keep_ahead(environment: Environment, epoch: int | None = None) -> bool:
             return False
         environment.write(put)
         environment.write(take_out)
-    except (OSError, DiskFullError, MapFullError, EpochPassedError):
+    except CommitUnknownError:
+        raise
+    except (OSError, OperationalError):
         # No room after all, or none of ours. Nothing is lost: this only makes commits quicker.
         return False
     return True

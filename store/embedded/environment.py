@@ -283,10 +283,10 @@ class Environment:
 
     def _is_alone(self) -> bool:
         """
-        Say whether ours is the only transaction that is open or about to be. The writer's needs no
+        Say whether all that are open or about to be wait for the map too. The writer's needs no
         lock: it looks for resizers once its thread is told, and they for it once they are counted.
         """
-        return self._readers + (self._writing_thread is not None) == 1
+        return self._readers + (self._writing_thread is not None) == self._resizers
 
     def _pass_resizers(self) -> None:
         """
@@ -343,7 +343,7 @@ class Environment:
         free ones, and the few with which the engine keeps track of them.
         """
         with self.read() as transaction:
-            trees = [transaction.stat(db=each) for each in self._databases.values()]
+            trees = [transaction.stat(db=each) for each in tuple(self._databases.values())]
             pages = int(self.handle.info()["last_pgno"]) + 1
         trees.append(self.handle.stat())
         return pages - sum(

@@ -15,6 +15,7 @@ from replay.entities import (
     change_lines,
     flat,
     for_people,
+    is_moment,
     plain,
     text_words,
 )
@@ -88,3 +89,13 @@ def test_moments_and_durations_of_a_change_are_told_with_their_units():
     ]
     came = " ".join(change_lines(Change("jobs.1", None, record)))
     assert "submit_us 2026-11-30T12:08:20.737Z, run_us 5.037487s" in came
+
+
+def test_a_duration_whose_name_ends_as_a_moments_does_is_no_moment():
+    """
+    A limit of protection before the end of a job was told as a moment of 1970.
+    """
+    assert is_moment("jobs.4.finish_us")
+    assert not is_moment("preemption.no_finish_us")
+    (line,) = change_lines(Change("preemption.no_finish_us", "0", "600000000"))
+    assert line == "preemption.no_finish_us: 0 -> 10m"

@@ -4,12 +4,14 @@ Pages ahead: commits of a log whose answers wait for the disk find free pages th
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import lmdb
 import pytest
 
 import store.engines
@@ -167,3 +169,25 @@ def test_a_writer_looks_for_pages_ahead_now_and_then(tmp_path: Path, monkeypatch
         assert small < CHUNK_PAGES * 4096
         log.append(job_events(20)[:1])
         assert log.info().bytes >= small + CHUNK_PAGES * 4096
+
+
+def test_a_full_table_of_readers_denies_no_commit(tmp_path: Path, monkeypatch) -> None:
+    """
+    A look for free pages needs a place in it, a commit none: an error behind one would deny it.
+    """
+    monkeypatch.setattr(store.engines, "EVENTS_PER_UPKEEP", 2)
+    with EventLog.create(tmp_path / "log", log_id="the-log") as log:
+        numbers = iter(range(1, 9))
+        for number in (next(numbers), next(numbers)):
+            log.append(job_events(number)[:1])
+        environment = acquire(Settings(tmp_path / "log", readonly=True), create=False)
+        held = []
+        with contextlib.suppress(lmdb.ReadersFullError):
+            while True:
+                held.append(environment.handle.begin())
+
+        assert list(range(3, 9)) == [log.append(job_events(number)[:1]) for number in numbers]
+
+        for transaction in held:
+            transaction.abort()
+        environment.release()

@@ -14,6 +14,7 @@ from pathlib import Path
 import lmdb
 import pytest
 
+import store.embedded.environment
 from store.embedded.environment import Environment, acquire
 from store.embedded.layout import META
 from store.embedded.settings import Settings
@@ -120,3 +121,35 @@ def test_nobody_begins_while_the_map_is_taken_over(environment: Environment, mon
 
     assert begun.is_set()
     assert 8 << 20 == read(environment)
+
+
+def test_two_that_find_a_raised_map_at_once_do_not_wait_for_each_other(
+    environment: Environment, monkeypatch
+) -> None:
+    """
+    Neither has a transaction open: both are refused, and one after the other begins.
+    """
+    environment.database(META)
+    subprocess.run(
+        [sys.executable, "-c", GROWER, environment.path], cwd=REPO, check=True, timeout=60
+    )
+    refused = threading.Barrier(2)
+    begin_resized = environment._begin_resized
+
+    def begin_together(*, write: bool) -> lmdb.Transaction:
+        refused.wait(timeout=20)
+        return begin_resized(write=write)
+
+    monkeypatch.setattr(environment, "_begin_resized", begin_together)
+    monkeypatch.setattr(store.embedded.environment, "RESIZE_WAIT_S", 60)
+    results: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(read(environment)), daemon=True)
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=20)
+
+    assert [8 << 20] * 2 == results

@@ -120,7 +120,7 @@ def _processor_ticks(lines: list[str]) -> tuple[int | None, int | None]:
     Return what processors spent at work, and in all: waiting for a disk they do nothing.
     """
     words = lines[0].split() if lines else []
-    if words[:1] != ["cpu"] or len(words) <= WAITING:
+    if words[:1] != ["cpu"] or len(words) <= WAITING + 1:
         return None, None
     ticks = [int(word) for word in words[1 : 1 + BUSY_COLUMNS]]
     return sum(ticks) - ticks[IDLE] - ticks[WAITING], sum(ticks)

@@ -48,6 +48,7 @@ class Recorder:
         self._journal = journal
         self._writing: _Writing | None = None
         self._turn = threading.Lock()
+        self._has_ended = False
 
     def start(self, position: int, file: Path, every: int) -> dict[str, object]:
         """
@@ -73,9 +74,13 @@ class Recorder:
             )
             _begin_file(file, header)
             writing = self._writing = _Writing(self._files, file, position, every, self._journal)
+            if self._has_ended:
+                writing.kill()
         problem = writing.wait_begun()
         if problem:
-            self._writing = before
+            with self._turn:
+                if self._writing is writing:
+                    self._writing = before
             file.unlink(missing_ok=True)
             raise StoreUnavailable("recording", str(file), problem)
         return writing.told()
@@ -107,8 +112,9 @@ class Recorder:
 
     def end(self) -> None:
         """
-        Give up one that hasn't begun.
+        Give up one that hasn't begun, and any that is asked for from now on.
         """
+        self._has_ended = True
         if self._writing is not None and not self._writing.has_begun.is_set():
             self._writing.kill()
 
@@ -236,6 +242,9 @@ class _Writing:
         is_whole = False
         with self._process.stdout as lines:
             for line in lines:
+                # What a plug-in prints isn't for us.
+                if not line.startswith(b"{"):
+                    continue
                 told: dict[str, Any] = json.loads(line)
                 is_whole = told.get("is_whole", False)
                 self._problem = self._problem or told.get("problem", "")

@@ -4,6 +4,7 @@ What users of LSF type out of habit: scripts with #BSUB, and options that there 
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ from tests.tools import cli_harness as harness
 from tools.cli import job_changes, lsf_options, script
 from tools.cli import jobs as job_commands
 from tools.cli.hosts import hosts
+from tools.cli.main import SETTINGS
 from tools.cli.queues import queues
 from tools.cli.submit import submit
 
@@ -27,21 +29,16 @@ words=(one two); echo "${words[1]} $LSB_JOBINDEX"
 """
 
 
-def taken(monkeypatch, text: str, *words: str) -> dict[str, object]:
+def taken(monkeypatch, text: str | bytes, *words: str) -> dict[str, object]:
     """
     Return the options of a submission with a script on standard input.
     """
     monkeypatch.setattr(script, "_is_given", lambda: True)
-    monkeypatch.setattr(sys, "stdin", open_text(text))
-    context = submit.make_context("submit", list(words))
+    given = text.encode() if isinstance(text, str) else text
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+    context = submit.make_context("submit", list(words), **SETTINGS)
     with context:
         return script.with_script(context)
-
-
-def open_text(text: str):
-    from io import StringIO
-
-    return StringIO(text)
 
 
 def test_a_script_gives_the_options_that_nobody_typed(monkeypatch):
@@ -63,6 +60,7 @@ def test_a_script_gives_the_options_that_nobody_typed(monkeypatch):
         ("#!/bin/bash -l\n", ("/bin/bash", "-l")),
         ("#!/usr/bin/env python3\n", ("/usr/bin/env", "python3")),
         ("#! /bin/tcsh -f\n", ("/bin/tcsh", "-f")),
+        ('#!/bin/bash\necho "a\u2028#BSUB -N b"\n', ("/bin/bash",)),
     ],
 )
 def test_a_script_is_run_by_what_its_first_line_names(monkeypatch, first, words):
@@ -81,6 +79,11 @@ def test_a_script_is_run_by_what_its_first_line_names(monkeypatch, first, words)
         ('#BSUB -J "x\ntrue', "#BSUB", "must have both ends"),
         ("#BSUB -n 2 ls\ntrue", "#BSUB", "must have options only"),
         ("#BSUB --json\ntrue", "#BSUB", "can't give --json"),
+        ('#!/bin/sh "x\necho hi\n', "COMMAND", "must be a script whose first line has both ends"),
+        ("#BSUB -h\ntrue", "#BSUB", "can't give -h"),
+        ("#BSUB -n 2 --help\ntrue", "#BSUB", "can't give --help"),
+        (b"true \xff\n", "COMMAND", "must be a script in UTF-8; its byte 6 isn't"),
+        ("#" * 131_072, "COMMAND", "must be a script of at most 131,071 bytes on standard input"),
         ("#BSUB -N\ntrue", "-N", "is an option of LSF that there isn't here"),
     ],
 )
@@ -93,6 +96,30 @@ def test_what_a_script_can_not_give_is_refused(monkeypatch, text, field, rule):
 
     assert field == refused.value.field
     assert refused.value.rule.startswith(rule)
+
+
+def test_a_script_may_come_from_another_system(monkeypatch):
+    """
+    A byte order mark hid the interpreter, and a line's return would be part of its last word.
+    """
+    text = "\ufeff#!/bin/bash\r\n#BSUB -J name\r\ntrue"
+
+    options = taken(monkeypatch, text)
+
+    command = ("/bin/bash", "-c", "#!/bin/bash\n#BSUB -J name\ntrue")
+    assert ("name", command) == (options["name"], options["command"])
+
+
+def test_the_longest_script_is_taken(monkeypatch):
+    """
+    The limit is the system's for one argument, its end included, and not below it.
+    """
+    text = "#" * 131_071
+
+    assert ("/bin/sh", "-c", text) == taken(monkeypatch, text)["command"]
+    subprocess.run(["/bin/sh", "-c", text], check=True)
+    with pytest.raises(OSError, match="too long"):
+        subprocess.run(["/bin/sh", "-c", text + "#"], check=True)
 
 
 def test_marks_of_other_schedulers_are_told_to_say_nothing(monkeypatch, capsys):

@@ -110,6 +110,25 @@ def test_every_option_is_taken_away_by_none_and_as_lsf_does_it():
             changes_of(context.params)
 
 
+def test_a_value_and_its_removal_are_a_contradiction():
+    """
+    One of both was dropped, and which one depended on the program, not on the order.
+    """
+    for option in OPTIONS:
+        flag = option.flags[0]
+        if option.instead or (option.nothing is None and option.metavar):
+            continue
+        words = [flag, "4"] if option.metavar else [flag]
+        for both in ([*words, option.off], [option.off, *words]):
+            with pytest.raises(Refused, match=f"can't be given along with {option.off}") as refused:
+                changes_of(modify.make_context("modify", [*both, "12"]).params)
+            assert flag == refused.value.field
+    with pytest.raises(Refused, match="-r: can't be given along with -rn"):
+        submit.make_context("submit", ["-rn", "-r", "true"])
+    context = modify.make_context("modify", ["-r", "-r", "-n", "none", "-nn", "12"])
+    assert {"rerunnable": True, "tasks_min": None} == changes_of(context.params)
+
+
 def test_flags_are_switched_off_by_n():
     """
     As LSF's -rn: never started anew, whatever the queue says.

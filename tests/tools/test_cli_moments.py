@@ -79,6 +79,31 @@ def test_a_moment_is_in_local_time_whatever_the_season(zone):
     )
 
 
+def test_a_time_that_clocks_leave_out_is_no_moment(zone):
+    """
+    It was an hour earlier, before what was asked; without a year the next day that has it is meant.
+    """
+    zone("Europe/Berlin")
+    # On 2027-03-28 the clocks go from 2 to 3.
+    for text in ("2027:3:28:2:00", "2027:3:28:2:30", "2027:3:28:2:59"):
+        with pytest.raises(Refused, match="must be a time that there is"):
+            parse_moment_us(text, field="-b", now_us=0)
+    for name in ("America/New_York", "Asia/Tokyo"):
+        zone(name)
+        with pytest.raises(Refused, match="must be a time that there is"):
+            parse_moment_us("9999:12:31:23:59", field="-b", now_us=0)
+    zone("Europe/Berlin")
+    for text, now, moment in (
+        ("2027:3:28:1:59", "2027-03-01T00:00:00Z", "2027-03-28T00:59:00Z"),
+        ("2027:3:28:3:00", "2027-03-01T00:00:00Z", "2027-03-28T01:00:00Z"),
+        ("2:30", "2027-03-27T12:00:00Z", "2027-03-29T00:30:00Z"),
+        ("2:30", "2027-03-28T12:00:00Z", "2027-03-29T00:30:00Z"),
+        ("28:2:30", "2027-03-27T12:00:00Z", "2027-04-28T00:30:00Z"),
+    ):
+        found_us = parse_moment_us(text, field="-b", now_us=parse_time_us(now))
+        assert moment == show_time(found_us), text
+
+
 @pytest.mark.parametrize(
     "text",
     ["24:00", "10:60", "2026:2:30:0:00", "13:1:0:00", "32:0:00", "0:0:00", "1969:1:1:0:00"],

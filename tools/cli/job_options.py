@@ -205,11 +205,26 @@ def _given(option: JobOption, *, is_change: bool = False) -> Command:
     is_hidden = is_change and bool(option.instead)
     if not option.metavar:
         names[0] += "" if option.instead else f"/{option.off}"
-        return click.option(*names, is_flag=True, default=None, help=option.help, hidden=is_hidden)
+        return click.option(
+            *names, is_flag=True, multiple=True, callback=_one_way, help=option.help,
+            hidden=is_hidden,
+        )  # fmt: skip
     told = option.change if is_change and option.change is not None else option
     return click.option(
         *names, metavar=told.metavar, help=told.help, multiple=option.is_list, hidden=is_hidden
     )
+
+
+def _one_way(
+    _context: click.Context, parameter: click.Parameter, given: tuple[bool, ...]
+) -> bool | None:
+    """
+    Return what a flag was given as, None for not at all; refuse it both on and off.
+    """
+    if len(set(given)) > 1:
+        rule = f"can't be given along with {parameter.secondary_opts[0]}"
+        raise Refused(parameter.opts[0], rule)
+    return given[0] if given else None
 
 
 def _off(option: JobOption) -> str:
@@ -275,6 +290,7 @@ def changes_of(options: Json, unit: MemoryUnit = MemoryUnit.MB) -> Json:
     for option in OPTIONS:
         value, flag = options[option.name], option.flags[0]
         is_off = value in (NONE, (NONE,)) or bool(options.get(_off(option)))
+        _check_told_once(option, options)
         if value in (None, ()) and not is_off:
             continue
         if option.instead:
@@ -290,6 +306,15 @@ def changes_of(options: Json, unit: MemoryUnit = MemoryUnit.MB) -> Json:
     if not found:
         raise Refused("options", "must name what to change", hint="See xce modify --help.")
     return nested(found)
+
+
+def _check_told_once(option: JobOption, options: Json) -> None:
+    """
+    Do nothing, or refuse a value along with the letter that takes it away: one would be dropped.
+    """
+    value = options[option.name]
+    if options.get(_off(option)) and value not in (None, (), NONE, (NONE,)):
+        raise Refused(option.flags[0], f"can't be given along with {option.off}", value)
 
 
 def _check_empty(option: JobOption, value: object) -> None:

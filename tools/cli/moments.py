@@ -30,7 +30,8 @@ def parse_moment_us(text: str, *, field: str, now_us: int) -> int:
 
     What LSF's form leaves out is chosen so that the moment is the next one: "10:30" is that of
     tomorrow when today's is past. With a year it is that one, past or not. It is in the local time
-    of this process; of an hour that comes twice the first is meant.
+    of this process; of an hour that comes twice the first is meant, and one that clocks are put
+    forward by isn't there on that day.
 
     Raises:
         Refused: It is no moment.
@@ -42,7 +43,7 @@ def parse_moment_us(text: str, *, field: str, now_us: int) -> int:
     now = datetime.fromtimestamp(now_us // SECOND_US, UTC).astimezone().replace(tzinfo=None)
     for at in _days(now, year, month, day):
         if (moment_us := _moment_us(at, int(found[4]), int(found[5]))) is None:
-            break
+            continue
         if year is not None or moment_us >= now_us - now_us % (60 * SECOND_US):
             return moment_us
     raise Refused(field, "must be a time that there is", text)
@@ -56,7 +57,8 @@ def _days(
     """
     if day is None:
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-        return [today, today + timedelta(days=1)]
+        # Two more, since one of them may lack the hour that clocks are put forward by.
+        return [today + timedelta(days=later) for later in range(3)]
     if year is not None:
         firsts = [(year, month or 0)]
     else:
@@ -76,12 +78,19 @@ def _day(year: int, month: int, day: int) -> datetime | None:
 
 def _moment_us(day: datetime, hour: int, minute: int) -> int | None:
     """
-    Return a local time of day as a moment, None when there is no such time of a day.
+    Return a local time of day as a moment, None when there is no such time on that day.
     """
     if hour > 23 or minute > 59 or day.year < 1970:
         return None
     local = day.replace(hour=hour, minute=minute)
-    return (local.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
+    try:
+        moment = local.astimezone(UTC)
+        is_there = moment.astimezone().replace(tzinfo=None) == local
+    except (OverflowError, ValueError):  # the last day that a date can be
+        return None
+    if not is_there:
+        return None
+    return (moment - EPOCH) // timedelta(microseconds=1)
 
 
 PAST: Final = {

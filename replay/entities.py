@@ -19,6 +19,7 @@ from domain.allocations import Allocation
 from domain.envelope import Envelope
 from domain.errors import NotFound, Refused
 from domain.ids import JOB_ID_PATTERN, job_stream
+from domain.job_states import WAITING
 from domain.plain import to_json
 from domain.reasons import show_grouped
 from domain.resreq.render import render
@@ -26,6 +27,7 @@ from domain.resreq.syntax import Requirement
 from domain.units import show_by_name
 from projections.scheduling.core import Core
 from projections.scheduling.records import JobRecord, WorkerRecord
+from projections.scheduling.status import recorded_reasons
 from replay.moments import show_utc
 
 Plain = dict[str, Any]
@@ -137,13 +139,13 @@ def hosts_of(core: Core, allocation: Allocation | None) -> str:
 
 def reasons_of(core: Core, record: JobRecord) -> str:
     """
-    Return why a job waits by its recorded reason set, "" when it is in none.
+    Return why a job waits: what is recorded of it, or of its queue; "" when it doesn't wait.
     """
-    kept = core.state.stored.reason_sets.get(record.reason_set)
-    if kept is None:
+    if record.state not in WAITING:
         return ""
-    words = show_grouped(kept.reasons)
-    return f"never: {words}" if kept.never else words
+    never, reasons = recorded_reasons(core.state, record)
+    words = show_grouped(reasons)
+    return f"never: {words}" if never else words
 
 
 def host(core: Core, record: WorkerRecord) -> Plain:

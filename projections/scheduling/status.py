@@ -16,6 +16,7 @@ from projections.scheduling.capacity import Column, Mask
 from projections.scheduling.holds import slots_of
 from projections.scheduling.loads import Loads
 from projections.scheduling.placement.shortages import spans_of, status_reasons
+from projections.scheduling.queue_windows import is_inside, is_inside_run_windows
 from projections.scheduling.readiness import can_never_start, closes_too_soon
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
@@ -102,7 +103,7 @@ def why_suspended(state: State, job: JobRecord) -> str:
     """
     if job.state is not JobState.SSUSP or job.stop_actor is not None:
         return job.suspend_why
-    window_open = state.run_windows_open.get(job.spec.queue, True)
+    window_open = is_inside_run_windows(state, state.queue_of(job))
     preemptor = job_stream(job.preemptor) if job.preemptor else ""
     is_held = preemptor in state.keepers or preemptor in state.live
     if is_held or not window_open or not Loads(state).may_go_on(job):
@@ -168,7 +169,7 @@ def recorded_reasons(state: State, job: JobRecord) -> tuple[bool, tuple[PendReas
         return kept.never, kept.reasons
     if not state.queue_of(job).spec.is_active:
         return False, (PendReason(code=ReasonCode.QUE_INACT, detail=job.spec.queue),)
-    if not state.windows_open.get(job.spec.queue, True):
+    if not is_inside(state, state.queue_of(job)):
         return False, (PendReason(code=ReasonCode.QUE_WINDOW, detail=job.spec.queue),)
     blocker = blocker_of(state, job)
     if job.reason_set:

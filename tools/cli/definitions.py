@@ -20,7 +20,7 @@ from domain.queues import TASKS_MAX, QueueSpec
 from projections.scheduling.preying import preys_of
 from tools.cli.client import Client, Json
 from tools.cli.options import dir_option, json_option
-from tools.cli.output import note, say, say_hanging, say_json, table
+from tools.cli.output import note, say, say_hanging, say_json, show_time, table
 from tools.cli.queue_notices import notices_of
 
 CLUSTER = "cluster"
@@ -229,5 +229,10 @@ def show_queue(client: Client, row: Json, name: str, *, as_json: bool) -> None:
 
 def _status(row: Json) -> str:
     takes = "takes submissions" if row["is_open"] else "is closed to submissions"
-    starts = "its jobs may start" if row["is_active"] else "inactive, so none of its jobs starts"
-    return f"{takes}, {starts}"
+    if not row["is_active"]:
+        return f"{takes}, inactive, so none of its jobs starts"
+    if row["is_in_windows"]:
+        return f"{takes}, its jobs may start"
+    opens_us = row["opens_us"]
+    until = "at no time that is near" if opens_us is None else show_time(opens_us)
+    return f"{takes}, outside its windows, so none of its jobs starts; next opening: {until}"

@@ -20,9 +20,7 @@ HEADS = ("QUEUE", "PRIORITY", "STATUS", "PICKER", "JOBS", "PEND", "RUN", "SUSP",
 
 
 def _row(queue: Json) -> list[Any]:
-    status = ("open" if queue["is_open"] else "closed") + (
-        ":active" if queue["is_active"] else ":inactive"
-    )
+    status = f"{'open' if queue['is_open'] else 'closed'}:{_starts(queue)}"
     jobs = queue.get("jobs") or {}
     waiting = sum(jobs.get(state, 0) for state in ("PEND", "PSUSP", "WAIT"))
     running = sum(jobs.get(state, 0) for state in ("RUN", "UNKWN"))
@@ -31,6 +29,15 @@ def _row(queue: Json) -> list[Any]:
         queue["queue"], queue["priority"], status, queue.get("picker"),
         waiting + running + stopped, waiting, running, stopped, queue.get("description"),
     ]
+
+
+def _starts(queue: Json) -> str:
+    """
+    Return in a word whether a queue's jobs may start; that of its windows is LSF's.
+    """
+    if not queue["is_active"]:
+        return "inactive"
+    return "active" if queue["is_in_windows"] else "inact_win"
 
 
 @click.group(cls=ByName, invoke_without_command=True, epilog="""

@@ -21,6 +21,7 @@ from domain.resreq.render import render
 from domain.resreq.syntax import Per, Requirement
 from domain.suspensions import show_suspension
 from domain.terminations import exit_words, termination_words
+from projections.scheduling.queue_windows import is_inside, next_opening_us
 from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 from projections.scheduling.status import blocker_of, status_by_use, why_suspended, why_waiting
@@ -354,12 +355,15 @@ def queues(state: State) -> list[dict[str, object]]:
     counts: dict[str, Counter[str]] = {name: Counter() for name in state.stored.queues}
     for job in state.stored.jobs.values():
         counts[job.spec.queue][job.state.value] += 1
-    found = [
+    now_us = max(state.session_us, state.stored.time_us)
+    found: list[dict[str, object]] = [
         {
             "queue": queue.name,
             "priority": queue.spec.priority,
             "is_open": queue.spec.is_open,
             "is_active": queue.spec.is_active,
+            "is_in_windows": (is_in := is_inside(state, queue)),
+            "opens_us": None if is_in else next_opening_us(queue.spec, now_us),
             "picker": queue.spec.picker or state.settings().picker,
             "description": queue.spec.description,
             "jobs": dict(counts[queue.name]),

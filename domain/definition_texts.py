@@ -19,8 +19,9 @@ from domain.definitions import AMOUNTS, MODELS, fields_of, model_inside, shape_o
 from domain.errors import Refused
 from domain.event import Value
 from domain.fairshare import ShareNode, parse_shares
-from domain.limits import Basis, LimitAmount, Scope
+from domain.limits import COUNTED, Basis, LimitAmount, Scope
 from domain.name_lists import NameList, parse_names
+from domain.resources import BUILT_IN
 from domain.resreq.settings import ALIASES
 from domain.thresholds import LoadThreshold, parse_thresholds
 from domain.units import (
@@ -41,6 +42,7 @@ from domain.zones import UTC_NAME
 Json = dict[str, Any]
 
 SUGGESTED_MAX: Final = 3
+LEVELS_MAX: Final = 50
 NONE: Final = "none"
 """What takes a value away, as nothing after the = does, and what is shown of nothing."""
 
@@ -98,8 +100,12 @@ def _check_known(kind: str, name: str) -> None:
 
 def _meant_instead(kind: str, name: str) -> str:
     """
-    Return what to say of an amount that isn't one: a mistyped field is taken for a resource.
+    Return what to say of an amount that isn't one: a mistyped field is taken for a resource,
+    unless it names what everybody has.
     """
+    if name in COUNTED or name in BUILT_IN:
+        alone = "4, 2GB" if name in MEMORY_NAMES else "4"
+        return f"An amount of {name} is {alone}, 50% or 2/processor."
     close = get_close_matches(name, [field.name for field in fields_of(kind)])
     if close:
         return f"{name} is taken for a resource. Did you mean {' or '.join(close)}?"
@@ -198,7 +204,7 @@ def parse_value(name: str, field: FieldInfo | None, text: str) -> Any:
     if shape in ("text", "enum"):
         return text
     if text[:1] in ("[", "{"):
-        return _json(text)
+        return _json(name, text)
     match shape:
         case "names":
             return parse_names(text, field=name).model_dump(mode="json")
@@ -217,20 +223,41 @@ def parse_value(name: str, field: FieldInfo | None, text: str) -> Any:
         case "words":
             return text.split()
         case "numbers":
-            return [_json(word) for word in text.split()]
+            return [_json(name, word) for word in text.split()]
         case "number":
             return _number(name, text)
-    return _json(text)
+    return _json(name, text)
 
 
-def _json(text: str) -> Any:
+def _json(field: str, text: str) -> Any:
     """
     Return a value as JSON has it; what is no JSON is a text.
+
+    Raises:
+        Refused: It has more levels than any value, which would only fail later, and as a fault.
     """
     try:
-        return json.loads(text)
+        found = json.loads(text)
     except ValueError:
         return text
+    except RecursionError:
+        raise _too_deep(field, text) from None
+    level = [found]
+    for _ in range(LEVELS_MAX):
+        level = [inner for each in level for inner in _inside(each)]
+    if any(isinstance(each, dict | list) for each in level):
+        raise _too_deep(field, text)
+    return found
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _too_deep(field: str, text: str) -> Refused:
+    return Refused(field, f"must be JSON of at most {LEVELS_MAX} levels of [ and {{", text)
 
 
 def _number(name: str, text: str) -> Any:
@@ -238,7 +265,7 @@ def _number(name: str, text: str) -> Any:
     Return a number with or without a unit; one without is in the unit of the field's name.
     """
     if _PLAIN_NUMBER.fullmatch(text.strip()):
-        return _json(text)
+        return _json(name, text)
     if name.endswith("_us"):
         return parse_duration_us(text, field=name, alone="a number of microseconds")
     if name.endswith("_kib"):

@@ -92,11 +92,34 @@ def test_a_load_threshold_that_isnt_understood_is_refused(text):
     assert "thresholds" == caught.value.field
 
 
+@pytest.mark.parametrize("levels", [51, 900, 20_000])
+@pytest.mark.parametrize("end", [("[", "]"), ('{"a":', "}")])
+def test_json_of_more_levels_than_any_value_is_refused(levels, end):
+    """
+    It ended as a fault of the program: in reading it, or wherever else a level costs a call.
+    """
+    text = end[0] * levels + "1" + end[1] * levels
+
+    fields = (("resource", "totals"), ("queue", "thresholds"), ("host", "dispatch_windows"))
+    for kind, field in fields:
+        with pytest.raises(Refused) as caught:
+            definition_of(kind, {}, (f"{field}={text}",))
+        assert field == caught.value.field
+        assert caught.value.rule.startswith("must be JSON of at most 50 levels")
+    with pytest.raises(Refused):
+        definition_of("resource", {}, ("totals=" + "[" * 20_000,))
+    text = end[0] * 50 + "1" + end[1] * 50
+    assert json.loads(text) == definition_of("resource", {}, (f"totals={text}",))["totals"]
+
+
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
         ("usres=ann", "usres is taken for a resource. Did you mean users?"),
         ("lic=many", "lic is taken for a resource; xce define limit --help names the fields."),
+        ("slots=1/procesor", "An amount of slots is 4, 50% or 2/processor."),
+        ("jobs=many", "An amount of jobs is 4, 50% or 2/processor."),
+        ("mem=1/procesor", "An amount of mem is 4, 2GB, 50% or 2/processor."),
     ],
 )
 def test_a_mistyped_field_of_a_limit_is_told_from_an_amount(text, hint):

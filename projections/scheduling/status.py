@@ -135,7 +135,8 @@ def why_waiting(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, .
     Return whether a waiting job can never start as things are, and why it waits now: what is
     recorded, or a cause that comes before it in LSF's order and holds too.
     """
-    if job.stream in state.unready and state.is_ready(job):
+    is_open = is_inside(state, state.queue_of(job))
+    if job.stream in state.unready and state.is_ready(job) and is_open:
         sooner = _told_before_readiness(state, job)
         if sooner is not None:
             return can_never_start(state, job), (sooner,)
@@ -151,7 +152,8 @@ def _told_before_readiness(state: State, job: JobRecord) -> PendReason | None:
     if state.bounds_nothing(job.spec):
         return None
     short = state.limits.short_of(state.request_of(job), range(QUEUE_RANK, QUEUE_RANK + 1))
-    return short or closes_too_soon(state, job, state.session_us)
+    # A state that was folded from events had no session since it was made.
+    return short or closes_too_soon(state, job, max(state.session_us, state.stored.time_us))
 
 
 def recorded_reasons(state: State, job: JobRecord) -> tuple[bool, tuple[PendReason, ...]]:

@@ -13,6 +13,8 @@ from domain.commands import DefineQueue
 from domain.queues import QueueSpec
 from domain.units import DAY_US, HOUR_US
 from domain.windows import parse_windows
+from projections.scheduling.core import Core
+from projections.scheduling.status import why_waiting
 from store.log import EventLog
 from tests.scenario import Scenario
 from tests.tools import cli_harness as harness
@@ -79,6 +81,33 @@ def test_queues_are_told_with_their_next_opening(night):
     }
 
     assert {"normal": (True, None), "night": (False, 20 * HOUR_US)} == told
+
+
+@pytest.mark.parametrize("hour", [0, 20])
+def test_a_folded_state_tells_what_the_scheduler_told(hour):
+    """
+    That a window closes too soon is told before a begin time, but not of a closed window; at the
+    first moment of all both would be told otherwise than now.
+    """
+    scenario = Scenario()
+    scenario.pass_time(hour * 3600 + 1200)
+    spec = QueueSpec(priority=1, run_windows=parse_windows("20:00-21:00"))
+    scenario.command(DefineQueue(queue="night", spec=spec))
+    later_us = scenario.now_us + HOUR_US
+    for limit_us in (HOUR_US * 3 // 4, HOUR_US * 22):
+        scenario.submit(str(limit_us), queue="night", run_limit_us=limit_us, begin_us=later_us)
+    scenario.session()
+    folded = Core()
+    for stamped in scenario.log:
+        folded.apply(stamped)
+
+    told, again = (
+        [why_waiting(state, one)[1][0].code for one in state.stored.jobs.values()]
+        for state in (scenario.state, folded.state)
+    )
+
+    assert ["QUE_WINDOW_WILL_CLOSE" if hour else "QUE_WINDOW"] * 2 == told
+    assert told == again
 
 
 @pytest.mark.slow

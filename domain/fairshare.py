@@ -25,6 +25,8 @@ HOUR_US: Final = 3_600_000_000
 DEFAULT: Final = "default"
 OTHERS: Final = "others"
 EACH: Final = "@"
+LEVELS_MAX: Final = 20
+"""Trees of about a hundred can be written into a snapshot, and not be read any more."""
 BITS: Final = 96
 """A share of what decays is held in so many binary places."""
 
@@ -162,6 +164,8 @@ def parse_shares(text: str) -> tuple[ShareNode, ...]:
             raise Refused("fairshare.shares", _WRITTEN, text[place:].strip())
         place = match.end()
         if match[3] == "(" and levels[-1]:
+            if len(levels) == LEVELS_MAX:
+                raise _too_deep()
             levels.append([])
         elif match[3] == ")" and len(levels) > 1:
             members = tuple(levels.pop())
@@ -177,7 +181,8 @@ def parse_shares(text: str) -> tuple[ShareNode, ...]:
 
 def check_fairshare(rules: Fairshare) -> None:
     """
-    Do nothing, or refuse shares that name somebody twice, or nobody, or what can be no name.
+    Do nothing, or refuse shares that name somebody twice, or nobody, or what can be no name, or
+    that have too many levels.
 
     Raises:
         Refused: They do.
@@ -186,7 +191,16 @@ def check_fairshare(rules: Fairshare) -> None:
         rule = "must name shares, or the queue whose accounts it shares"
         hint = "fairshare=none takes it away as a whole."
         raise Refused("fairshare", rule, rules.accounts_of or "", hint)
+    level = rules.shares
+    for _ in range(LEVELS_MAX):
+        level = tuple(member for node in level for member in node.members)
+    if level:
+        raise _too_deep()
     _check_level(rules.shares)
+
+
+def _too_deep() -> Refused:
+    return Refused("fairshare.shares", f"must have at most {LEVELS_MAX} levels")
 
 
 def _check_level(nodes: tuple[ShareNode, ...]) -> None:

@@ -15,6 +15,7 @@ from domain.fairshare import HOUR_US, Fairshare, ShareNode, decayed, parse_share
 from domain.groups import GroupSpec
 from domain.queues import QueueSpec
 from projections.scheduling.core import Core
+from projections.scheduling.snapshot import load_state
 from tests.builders import SECOND_US, some_settings
 from tests.scenario import Scenario
 
@@ -239,6 +240,27 @@ def test_shares_that_blanks_dont_separate_are_refused_with_an_example(text: str)
     """
     with pytest.raises(Refused, match=r"separated by blanks.* such as ann=10"):
         parse_shares(text)
+
+
+def test_shares_of_too_many_levels_are_refused() -> None:
+    """
+    They were taken and recorded, and then no snapshot that held them could be read.
+    """
+    for levels in (21, 20_000):
+        with pytest.raises(Refused, match=r"fairshare\.shares: must have at most 20 levels"):
+            parse_shares("g=1(" * (levels - 1) + "a=1" + ")" * (levels - 1))
+    most = parse_shares("g=1(" * 19 + "a=1" + ")" * 19)
+    scenario = shared()
+    for queue, shares in (("y", most), ("x", (ShareNode(name="h", shares=1, members=most),))):
+        spec = QueueSpec(priority=1, fairshare=Fairshare(shares=shares))
+        if queue == "y":
+            scenario.command(DefineQueue(queue=queue, spec=spec))
+            continue
+        with pytest.raises(Refused, match=r"fairshare\.shares: must have at most 20 levels"):
+            scenario.command(DefineQueue(queue=queue, spec=spec))
+
+    assert load_state(scenario.core.snapshot()).queues["y"].spec.fairshare is not None
+    assert "x" not in scenario.state.stored.queues
 
 
 def test_shares_that_name_what_nobody_can_be_called_are_refused() -> None:

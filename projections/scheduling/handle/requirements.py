@@ -15,8 +15,16 @@ from domain.jobs import JobSpec
 from domain.resources import ResourceLayer
 from domain.resreq import parse
 from domain.resreq.check import check, names_in
+from domain.resreq.expressions import DEPTH_MAX
 from domain.resreq.merge import terms_of
-from domain.resreq.syntax import Per, Primary, Requirement, RusageTerm, simple_requirement
+from domain.resreq.syntax import (
+    Per,
+    Primary,
+    Requirement,
+    RusageTerm,
+    depth,
+    simple_requirement,
+)
 from domain.resreq.tasks import TaskRange, check_tasks
 from domain.units import show_milli
 from projections.scheduling.state import State
@@ -64,8 +72,14 @@ def checked(state: State, requirement: Requirement) -> None:
     Check a requirement that was given parsed against what the cluster has.
 
     Raises:
-        Refused: It names what nobody has, or asks for what can't be done.
+        Refused: It names what nobody has, asks for what can't be done, or is nested deeper than
+            one that is parsed here.
     """
+    for compound in requirement.compounds:
+        for primary in compound.primaries:
+            if primary.select is not None and depth(primary.select) > DEPTH_MAX:
+                rule = f"must not have expressions nested more than {DEPTH_MAX} deep"
+                raise Refused("requirement", rule)
     _check(state, check(requirement, state.catalogue))
 
 

@@ -22,6 +22,9 @@ from store.recordings import LogLines, Recording, SnapshotLine, write_recording
 from store.transfer import RECORDING_FORMAT, RecordingHeader
 from tests.tools import live_cluster
 from tests.tools.live_cluster import Cluster, until
+from tools.daemon.config import ClusterFiles
+from tools.daemon.journal import Journal
+from tools.daemon.recorder import Recorder
 
 pytestmark = pytest.mark.slow
 
@@ -233,3 +236,25 @@ def test_a_recording_that_cannot_begin_leaves_nothing(tmp_path: Path) -> None:
         assert "status -9" in told["error"]["text"]
         assert not (tmp_path / "a.jsonl").exists()
         assert {"recording": False} == cluster.get("/v1/recording")
+
+
+def test_a_recording_that_hangs_when_it_is_told_to_end_is_given_up(tmp_path: Path) -> None:
+    """
+    Its file would be the last that is recorded until the scheduler starts again.
+    """
+    with live_cluster.running(tmp_path / "cluster", workers=0) as cluster:
+        files = ClusterFiles(cluster.directory)
+        with EventLog.open(files.log, writable=False) as log:
+            recorder = Recorder(files, log, Journal(tmp_path / "journal"))
+            recorder.start(log.head(), tmp_path / "a.jsonl", 1000)
+            (writer,) = writers(cluster.directory)
+            writer.suspend()
+            cluster.submit("true")
+            recorder.stop(log.head())
+            told = recorder.wait_end(0.5)
+            again = recorder.start(log.head(), tmp_path / "b.jsonl", 1000)
+            recorder.close(log.head())
+
+    assert not told["recording"]
+    assert "it told nothing new for 500ms" == told["problem"]
+    assert again["recording"]

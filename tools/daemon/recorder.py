@@ -102,12 +102,20 @@ class Recorder:
         """
         return {"recording": False} if self._writing is None else self._writing.told()
 
-    def wait_end(self) -> dict[str, object]:
+    def wait_end(self, silent_s: float = JOIN_S) -> dict[str, object]:
         """
         Wait until a recording that was told to end has ended; tell of it.
+
+        One that tells nothing new for so long hangs, and is killed: no other could begin.
         """
-        if self._writing is not None:
-            self._writing.wait_end()
+        writing = self._writing
+        while writing is not None and writing.is_going:
+            before = writing.told()
+            writing.wait_end(silent_s)
+            if writing.told() == before:
+                writing.kill(f"it told nothing new for {show_duration(int(silent_s * 1e6))}")
+                writing.wait_end(KILL_S)
+                break
         return self.status()
 
     def end(self) -> None:
@@ -209,11 +217,12 @@ class _Writing:
         """
         self._listener.join(longest_s)
 
-    def kill(self) -> None:
+    def kill(self, why: str = "") -> None:
         """
         End it wherever it is.
         """
         if self.is_going:
+            self._problem = self._problem or why
             self._process.kill()
         # Whoever waits for its begin doesn't wait for one that a disk keeps from ending.
         self.has_begun.set()

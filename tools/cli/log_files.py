@@ -179,7 +179,10 @@ def log_repair(log: Path, new: Path, *, log_id: str | None, as_json: bool) -> in
     return CORRUPT if is_empty else 0
 
 
-@click.command("backup", epilog=examples("xce log backup ~/.local/state/xce /backup/xce-log"))
+@click.command("backup", epilog=examples(
+    "xce log backup ~/.local/state/xce /backup/xce-log",
+    "mkdir new && cp -r /backup/xce-log new/log && xce up --dir new",
+    "  # a cluster again: its other files are made anew where they are missing"))
 @LOG
 @click.argument("target", metavar="TARGET", type=PATH)
 @json_option

@@ -60,7 +60,8 @@ def test_the_audit_tells_refused_commands_as_those_that_were_carried_out(tmp_pat
         live.run("queues", "close", "normal")
         told = live.ask("audit", "who")["commands"]
 
-    assert "xce: priority: must be given.\n" == unsaid.stderr
+    hint = "xce define queue --help says what it is, and gives examples."
+    assert f"xce: priority: must be given. {hint}\n" == unsaid.stderr
     keys = ("command", "object_kind", "object", "outcome")
     assert [
         ("define queue", "queue", "q2", "refused"),

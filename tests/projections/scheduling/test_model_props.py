@@ -40,7 +40,7 @@ from projections.scheduling.records import JobRecord, WorkerRecord
 from projections.scheduling.state import State
 from replay.engine import Engine
 from tests.builders import MB_MILLI, SECOND_US
-from tests.examples import examples
+from tests.examples import IN_CI, examples
 from tests.model import (
     LIVE,
     MILLI,
@@ -1104,8 +1104,12 @@ SABOTAGES: dict[str, tuple[object, str, Any, str]] = {
 """What is sabotaged: where, which rule, what stands in its place; and what such lives are about."""
 
 
+SELDOM = ("percent", "pools")
+"""What few lives meet: to find it takes 30 and 15 s, which is done everywhere but in CI."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SABOTAGES)
+@pytest.mark.parametrize("name", [one for one in SABOTAGES if not (IN_CI and one in SELDOM)])
 def test_sabotage_another_rule_in_the_core_is_caught(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
